@@ -54,10 +54,12 @@ class BoundedCheck:
         """Start the check unless it runs already, and return its future result."""
         with self._lock:
             if self._running is None or self._running.done():
-                self._running = Future()
+                running: Future[bool] = Future()
                 threading.Thread(
-                    target=self._run, args=(self._running,), name=f"ready-{self._name}", daemon=True
+                    target=self._run, args=(running,), name=f"ready-{self._name}", daemon=True
                 ).start()
+                # After the start, which fails where the system has no thread left: then the next request tries again.
+                self._running = running
             return self._running
 
     def _run(self, result: Future[bool]) -> None:

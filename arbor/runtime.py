@@ -305,7 +305,8 @@ class AgentRuntime(Protocol):
     ) -> ConversationAnswer:
         """Store a model's answer after the check of boundaries, and remember both turns; `model` is `provider/model`.
 
-        Raises ReplyInvalid for a text without an answer, and TransitionIllegal if the turn is answered already.
+        Raises ReplyInvalid for a text without an answer, Invalid for a name of a model that cannot be stored, and
+        TransitionIllegal if the turn is answered already.
         """
         ...
 

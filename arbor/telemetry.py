@@ -62,7 +62,7 @@ class RecordedStep:
     sequence: int
     node: str
     handler: str
-    #: An `arbor.pipeline.outcomes.NodeOutcome`, or `waiting`.
+    #: An `arbor.pipeline.conditions.NodeOutcome`, or `waiting`.
     outcome: str
     #: The changes of the step, one line each.
     changed: Sequence[str] = ()

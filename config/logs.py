@@ -27,6 +27,12 @@ def mask_secrets(_logger: Any, _name: str, event: MutableMapping[str, Any]) -> M
     return event
 
 
+def drop_color_message(_logger: Any, _name: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    """Drop the copy of the message with codes of colours, which uvicorn adds for its own formatter."""
+    event.pop("color_message", None)
+    return event
+
+
 def _mask(value: Any) -> Any:
     match value:
         case str():
@@ -59,6 +65,7 @@ def logging_config(*, level: str, form: str) -> dict[str, Any]:
         # The supervisor's log adds the time to every line.
         *([] if MARK in os.environ else [structlog.processors.TimeStamper(fmt="iso", utc=True)]),
         structlog.stdlib.ExtraAdder(),
+        drop_color_message,
     ]
     structlog.configure(
         processors=[

@@ -7,6 +7,7 @@ from typing import Any
 
 from django.contrib.auth.decorators import login_not_required
 from django.core.exceptions import NON_FIELD_ERRORS, ValidationError
+from django.db import transaction
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.template.response import TemplateResponse
@@ -67,6 +68,7 @@ from apps.fleet.accounts import end_other_sessions
 from apps.fleet.sign_in import record_failed_sign_in, record_sign_in, require_sign_in_allowed
 from apps.memories.services.jobs.health import read_health
 from apps.tenants.models import User
+from apps.tenants.scope import ACCOUNTS
 from apps.tenants.sessions import is_live_request, store_sign_in
 from arbor.errors import LimitReached
 
@@ -245,8 +247,12 @@ class ConsoleSite(UnfoldAdminSite):  # type: ignore[misc]
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
         """Change one's own password; every other session of the account ends, and the change is audited."""
-        response: HttpResponse = super().password_change(request, extra_context)
-        if request.method == "POST" and response.status_code == 302:
-            assert isinstance(request.user, User)
-            end_other_sessions(user=request.user, actor=actor_of(request), current=current_session(request))
+        # One transaction, so that no password changes without its audit event.
+        with transaction.atomic(using=ACCOUNTS):
+            response: HttpResponse = super().password_change(request, extra_context)
+            if request.method == "POST" and response.status_code == 302:
+                assert isinstance(request.user, User)
+                end_other_sessions(
+                    user=request.user, actor=actor_of(request), current=current_session(request)
+                )
         return response

@@ -6,7 +6,7 @@ from uuid import UUID
 
 from django.contrib.auth.password_validation import validate_password
 from django.core.exceptions import ValidationError
-from django.db import transaction
+from django.db import IntegrityError, transaction
 from django.db.models import QuerySet
 from django.utils import timezone
 
@@ -16,6 +16,7 @@ from apps.fleet.sign_in import hash_name
 from apps.tenants.models import ConsoleSession, SignInFailure, User
 from apps.tenants.scope import ACCOUNTS
 from arbor.errors import AlreadyExists, Invalid, NotFound, TransitionIllegal
+from arbor.models.json_text import is_storable
 
 
 def create_account(*, username: str, password: str, actor: str, superuser: bool = False) -> User:
@@ -32,11 +33,17 @@ def create_account(*, username: str, password: str, actor: str, superuser: bool 
     except ValidationError as error:
         raise Invalid(" ".join(error.messages)) from error
     _require_good_password(password, user)
+    taken = f"there is an account {username!r} already"
     if User.objects.filter(username__iexact=username).exists():
-        raise AlreadyExists(f"there is an account {username!r} already")
+        raise AlreadyExists(taken)
     user.set_password(password)
     with transaction.atomic(using=ACCOUNTS):
-        user.save(using=ACCOUNTS, force_insert=True)
+        try:
+            with transaction.atomic(using=ACCOUNTS):
+                user.save(using=ACCOUNTS, force_insert=True)
+        except IntegrityError as error:
+            # Somebody has created the account since the look-up.
+            raise AlreadyExists(taken) from error
         record_platform(
             using=ACCOUNTS,
             action=AuditAction.OPERATOR_ACT,
@@ -49,7 +56,7 @@ def create_account(*, username: str, password: str, actor: str, superuser: bool 
 
 def account_by_name(username: str) -> User:
     """Return the account. Raises NotFound."""
-    user = User.objects.filter(username=username).first() if "\0" not in username else None
+    user = User.objects.filter(username=username).first() if is_storable(username) else None
     if user is None:
         shown = username[:150]
         raise NotFound(f"there is no account {shown!r}; create it with `arbor tenant user create {shown}`")
@@ -106,9 +113,10 @@ def change_password(*, username: str, password: str, actor: str) -> User:
 
 def end_other_sessions(*, user: User, actor: str, current: UUID | None) -> None:
     """End all sessions of a person who changed the password, except the current one, and audit the change."""
-    sessions = _sessions_of(user)
-    ended = (sessions if current is None else sessions.exclude(public_id=current)).delete()[0]
-    _record_password_change(username=user.username, actor=actor, sessions_ended=ended)
+    with transaction.atomic(using=ACCOUNTS):
+        sessions = _sessions_of(user)
+        ended = (sessions if current is None else sessions.exclude(public_id=current)).delete()[0]
+        _record_password_change(username=user.username, actor=actor, sessions_ended=ended)
 
 
 def _record_password_change(*, username: str, actor: str, sessions_ended: int) -> None:

@@ -179,7 +179,7 @@ def read_heads(lines: Sequence[str]) -> dict[str, dict[int, str]]:
         try:
             head = json.loads(line[line.index("{") :])
             heads.setdefault(str(head["chain"]), {})[int(head["number"])] = str(head["digest"])
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
             raise Invalid(
                 f"line {number} is no exported head: it must be a JSON object with chain, number and digest"
             ) from error

@@ -19,6 +19,7 @@ from apps.tenants.scope import current_tenant
 from arbor.agents.lifecycle import AgentStatus
 from arbor.errors import Invalid
 from arbor.heartbeat.views import PERCEPT_LENGTH
+from arbor.memory.content import check_text
 
 #: Characters of the answered message that are quoted above the answer.
 QUOTED_LENGTH = 400
@@ -34,11 +35,12 @@ def message_agent(*, agent_id: UUID, text: str, actor: str, message_id: UUID | N
     text = text.strip()
     if not text:
         raise Invalid(f"a message has 1 to {PERCEPT_LENGTH:,} characters, this one is empty")
-    if len(text) > PERCEPT_LENGTH or "\0" in text:
+    if len(text) > PERCEPT_LENGTH:
         raise Invalid(
-            f"a message has 1 to {PERCEPT_LENGTH:,} characters and no NUL, got {len(text):,};"
+            f"a message has 1 to {PERCEPT_LENGTH:,} characters, got {len(text):,};"
             " longer texts are read with `arbor memory ingest`"
         )
+    check_text("a message", text)
     # The lock keeps the status as it is: a heartbeat cannot make the agent dormant now.
     agent = lock_agent(agent_id)
     if agent.status == AgentStatus.DORMANT:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from uuid import UUID
 
 from django.db import transaction
-from django.db.models import F
+from django.db.models import F, Q
 from django.db.models.functions import Now, Random
 
 from apps.agents.models import Agent, HeartbeatSchedule, ScheduleState
@@ -29,11 +30,7 @@ def pause_all_agents(*, actor: str, reason: str = "") -> int:
     """Pause all active agents of the current tenant, and return their number; running heartbeats are finished."""
     with transaction.atomic(using=APP):
         _lock_schedules(AgentStatus.ACTIVE)
-        earlier = list(
-            Agent.objects.filter(status=AgentStatus.PAUSED)
-            .order_by("id")
-            .values_list("id", flat=True)[:MAX_REMEMBERED]
-        )
+        earlier = _paused_one_by_one()
         paused = Agent.objects.filter(status=AgentStatus.ACTIVE).update(status=AgentStatus.PAUSED)
         HeartbeatSchedule.objects.filter(agent__status=AgentStatus.PAUSED, state=ScheduleState.IDLE).update(
             state=ScheduleState.OFF, slot_at=None
@@ -79,10 +76,14 @@ def resume_all_agents(*, actor: str) -> int:
 
 
 def suspend_all_tenants(*, actor: str, reason: str) -> list[str]:
-    """Suspend all active tenants of the installation, and return their slugs. Raises Invalid without a reason."""
+    """Suspend all active tenants of the installation, and return their slugs. Raises Invalid without a reason.
+
+    Tenants that an earlier call suspended stay among those that `resume_all_tenants` resumes.
+    """
     if not reason.strip():
         raise Invalid("suspending all tenants needs a reason")
     with transaction.atomic(using=OPS):
+        earlier = _suspended_together()
         slugs = list(
             Tenant.objects.using(OPS)
             .filter(status=TenantStatus.ACTIVE)
@@ -95,29 +96,23 @@ def suspend_all_tenants(*, actor: str, reason: str) -> list[str]:
             action=AuditAction.OPERATOR_ACT,
             actor=actor,
             message=f"suspended all {len(slugs)} active tenants{_because(reason)}",
-            detail={"act": _SUSPEND, "tenants": slugs},
+            detail={"act": _SUSPEND, "tenants": [*earlier, *slugs]},
         )
     return slugs
 
 
 def resume_all_tenants(*, actor: str) -> list[str]:
-    """Resume the tenants that `suspend_all_tenants` suspended last, and return their slugs."""
+    """Resume the tenants that `suspend_all_tenants` has suspended since the last call, and return their slugs."""
     with transaction.atomic(using=OPS):
-        event = (
-            PlatformEvent.objects.using(OPS)
-            .filter(action=AuditAction.OPERATOR_ACT, detail__act=_SUSPEND)
-            .order_by("-id")
-            .first()
-        )
-        named = event.detail["tenants"] if event is not None else []
-        slugs = list(
-            Tenant.objects.using(OPS)
-            .filter(slug__in=named, status=TenantStatus.SUSPENDED)
-            .order_by("id")
-            .values_list("slug", flat=True)
-        )
+        slugs = _suspended_together()
         for slug in slugs:
             resume_tenant(slug=slug, actor=actor)
+        record_platform(
+            action=AuditAction.OPERATOR_ACT,
+            actor=actor,
+            message=f"resumed {len(slugs)} tenants that were suspended together",
+            detail={"act": _RESUME, "tenants": slugs},
+        )
     return slugs
 
 
@@ -127,13 +122,42 @@ def _lock_schedules(status: AgentStatus) -> None:
     list(schedules.order_by("agent_id").values_list("epoch"))
 
 
+def _suspended_together() -> list[str]:
+    """Return the slugs of the suspended tenants that `resume_all_tenants` would resume now."""
+    acts = PlatformEvent.objects.using(OPS).filter(
+        action=AuditAction.OPERATOR_ACT, detail__act__in=[_SUSPEND, _RESUME]
+    )
+    last = acts.order_by("-id").first()
+    named = last.detail["tenants"] if last is not None and last.detail["act"] == _SUSPEND else []
+    suspended = Tenant.objects.using(OPS).filter(slug__in=named, status=TenantStatus.SUSPENDED)
+    return list(suspended.order_by("id").values_list("slug", flat=True))
+
+
+def _paused_one_by_one() -> list[UUID]:
+    """Return the ids of the paused agents that no pause of all has paused, MAX_REMEMBERED at most."""
+    paused = Agent.objects.filter(status=AgentStatus.PAUSED)
+    last = _last_pause()
+    if last is not None:
+        since = AuditEvent.objects.filter(
+            action=AuditAction.AGENT_PAUSED, agent_id__isnull=False, at__gt=last.at
+        )
+        paused = paused.filter(Q(id__in=last.detail["paused_before"]) | Q(id__in=since.values("agent_id")))
+    return list(paused.order_by("id").values_list("id", flat=True)[:MAX_REMEMBERED])
+
+
 def _paused_before() -> list[str]:
     """Return the ids of the agents that were paused already when all were paused last; none after a resumption."""
+    last = _last_pause()
+    return list(last.detail["paused_before"]) if last is not None else []
+
+
+def _last_pause() -> AuditEvent | None:
+    """Return the record of the last pause of all agents; None after a resumption."""
     acts = AuditEvent.objects.filter(
         action__in=[AuditAction.AGENT_PAUSED, AuditAction.AGENT_RESUMED], agent_id__isnull=True
     )
-    last = acts.filter(detail__act__in=[_PAUSE, _RESUME]).order_by("-at").first()
-    return list(last.detail["paused_before"]) if last is not None and last.detail["act"] == _PAUSE else []
+    last: AuditEvent | None = acts.filter(detail__act__in=[_PAUSE, _RESUME]).order_by("-at").first()
+    return last if last is not None and last.detail["act"] == _PAUSE else None
 
 
 def _because(reason: str) -> str:

@@ -7,6 +7,7 @@ from uuid import UUID
 from apps.selves.models import PeerModel
 from arbor.errors import Invalid
 from arbor.ids import read_id
+from arbor.models.json_text import is_storable
 from arbor.runtime import AgentRef
 
 
@@ -18,7 +19,7 @@ def find_peer_model(agent_id: UUID, peer: AgentRef) -> PeerModel | None:
     models = PeerModel.objects.filter(agent_id=agent_id)
     peer_id = read_id(peer)
     model: PeerModel | None = models.filter(peer_id=peer_id).first() if peer_id is not None else None
-    if model is not None or isinstance(peer, UUID) or "\0" in peer:
+    if model is not None or isinstance(peer, UUID) or not is_storable(peer):
         return model
     wanted = peer.strip()
     # Ids take precedence, because a peer may choose any name.

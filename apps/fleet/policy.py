@@ -65,6 +65,13 @@ def create_policy(agent: Agent, *, energy: EnergyPolicy) -> None:
         policy.save(force_insert=True)
 
 
+def check_policy(agent_id: UUID) -> None:
+    """Check the stored policy of an agent, if it has one. Raises Invalid."""
+    policy = AgentPolicy.objects.select_related("tenant").filter(agent_id=agent_id).first()
+    if policy is not None:
+        _check(policy)
+
+
 @transaction.atomic
 def set_policy(*, agent_id: UUID, changes: Mapping[str, Any], actor: str) -> AgentPolicy:
     """Change fields of an agent's policy by names of `FIELDS`; None removes a limit.

@@ -16,6 +16,7 @@ from apps.audit.services import record_platform
 from apps.tenants.models import SignInFailure, User
 from apps.tenants.scope import ACCOUNTS
 from arbor.errors import LimitReached
+from arbor.models.json_text import is_storable
 
 _ADDRESS_LENGTH = 64
 
@@ -84,7 +85,7 @@ def hash_name(username: str) -> str:
 
 
 def _account_exists(username: str) -> bool:
-    return "\0" not in username and User.objects.filter(username=username).exists()
+    return is_storable(username) and User.objects.filter(username=username).exists()
 
 
 def _minutes(duration: timedelta) -> int:

@@ -41,7 +41,6 @@ TRIAL_DEADLINE_S = 10.0
 #: The tenants whose trial is under way in this process: slow servers of one tenant must not occupy all of its threads.
 _trying: set[UUID] = set()
 _trying_lock = threading.Lock()
-_HANDLE_LENGTH = 200
 
 
 def connect_provider(
@@ -110,8 +109,6 @@ def set_default_model(*, tenant_id: UUID, model: str, actor: str) -> Tenant:
     model that the skills of an agent do not fit.
     """
     handle = str(Handle.parse_input(model)) if model.strip() else ""
-    if len(handle) > _HANDLE_LENGTH:
-        raise Invalid(f"a model's handle has at most {_HANDLE_LENGTH} characters, got {len(handle)}")
     if handle and not _can_call(tenant_id, handle):
         provider = handle.partition("/")[0]
         raise Invalid(f"there is no key of {provider}: enter one first")

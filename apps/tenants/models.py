@@ -15,7 +15,7 @@ from apps.tenants.keys import session_secrets
 from apps.tenants.scope import OPS, current_scope, current_tenant
 from arbor.ids import uuid7
 
-#: The most characters of a tenant's slug and name.
+#: The most characters of a tenant's slug, and of its name.
 SLUG_LENGTH, NAME_LENGTH = 63, 200
 
 

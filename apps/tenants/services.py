@@ -5,14 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from uuid import UUID
 
-from django.core.exceptions import ValidationError
-from django.core.validators import validate_slug
+from django.core.validators import slug_re
 from django.db import IntegrityError, transaction
 
 from apps.tenants.models import NAME_LENGTH, SLUG_LENGTH, Membership, Role, Tenant, TenantStatus, User
+from apps.tenants.names import valid_row_name
 from apps.tenants.scope import OPS, current_tenant, user_transaction
 from arbor.errors import AlreadyExists, Invalid, NotFound, TransitionIllegal
-from arbor.memory.content import check_line
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,15 +28,12 @@ class Access:
 
 
 def create_tenant(*, slug: str, name: str) -> Tenant:
-    """Create a tenant. Raises Invalid for a malformed slug and for a name that is too long, AlreadyExists for a slug in use."""
-    check_line("a tenant's slug", slug, SLUG_LENGTH)
-    check_line("a tenant's name", name, NAME_LENGTH)
-    try:
-        validate_slug(slug)
-    except ValidationError as error:
+    """Create a tenant. Raises Invalid for a slug or a name that none can have, AlreadyExists for a slug in use."""
+    if len(slug) > SLUG_LENGTH or not slug_re.fullmatch(slug):
         raise Invalid(
-            f"a tenant's slug consists of letters, digits, hyphens and underscores, got {slug!r}"
-        ) from error
+            f"a tenant's slug has 1 to {SLUG_LENGTH} characters: letters, digits, hyphens and underscores; got {slug[:200]!r}"
+        )
+    name = valid_row_name(name, whose="a tenant's", longest=NAME_LENGTH)
     try:
         with transaction.atomic(using=OPS):
             return Tenant.objects.using(OPS).create(slug=slug, name=name)

@@ -14,7 +14,7 @@ from arbor.adapters.credentials import OPENAI_BASE_URL, Credentials, is_on_slow_
 from arbor.adapters.exchange import ApiEndpoint, KeyAuth
 from arbor.adapters.openai import ChatCompletionsModel
 from arbor.adapters.reflex import ReflexModel
-from arbor.adapters.transport import DEFAULT_CONNECTIONS, shared_client
+from arbor.adapters.transport import shared_client
 from arbor.errors import ConfigurationInvalid
 from arbor.models.breaker import Breakers
 from arbor.models.handles import Handle, Provider
@@ -138,13 +138,12 @@ def connect_model(
     breakers: Breakers,
     policy: RetryPolicy | None = None,
     client: httpx.Client | None = None,
-    connections: int = DEFAULT_CONNECTIONS,
     advice: str = "",
 ) -> Model:
     """Return the model of a handle, retried by `policy` behind its provider's breaker; sends no request.
 
-    All models of a process share one HTTP client of `connections` connections, unless `client` is given. `advice` replaces
-    the names of the settings in errors.
+    All models of a process share one HTTP client, unless `client` is given. `advice` replaces the names of the settings in
+    errors.
     Raises ConfigurationInvalid for an invalid handle, or one whose provider is not configured.
     """
     parsed = Handle.parse(handle)
@@ -154,7 +153,7 @@ def connect_model(
     model = row.make(
         parsed,
         endpoint=_endpoint(row, parsed, credentials, row.path, advice=advice or row.settings),
-        client=client or shared_client(connections),
+        client=client or shared_client(),
         **row.options(credentials),
     )
     is_slow = is_on_slow_server(parsed.provider, credentials.openai_base_url)

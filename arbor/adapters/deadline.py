@@ -116,12 +116,13 @@ def resolve_addresses(host: str, port: int, timeout: float | None) -> list[str]:
         pass
     else:
         return [host]
-    answer: queue.SimpleQueue[list[str] | OSError] = queue.SimpleQueue()
+    answer: queue.SimpleQueue[list[str] | OSError | UnicodeError] = queue.SimpleQueue()
 
     def ask() -> None:
         try:
             records = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-        except OSError as exc:
+        except (OSError, UnicodeError) as exc:
+            # A part of the name that is too long, or empty, is an error of its encoding.
             answer.put(exc)
         else:
             answer.put([str(row[4][0]) for row in records])
@@ -131,6 +132,6 @@ def resolve_addresses(host: str, port: int, timeout: float | None) -> list[str]:
         addresses = answer.get(timeout=timeout)
     except queue.Empty:
         raise httpcore.ConnectTimeout(f"the name {host} was not resolved in time") from None
-    if isinstance(addresses, OSError):
+    if isinstance(addresses, Exception):
         raise httpcore.ConnectError(f"the name {host} does not resolve: {addresses}") from addresses
     return list(dict.fromkeys(addresses))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 from arbor.errors import DocumentUnreadable
 from arbor.knowledge.blocks import Block, BlockKind, ParsedDocument
 
+_XML_DECLARATION = re.compile(r"\A\s*<\?xml\b[^>]*>")
 _CHARSETS = ("utf-8-sig", "cp1252")
 _SKIPPED = frozenset(
     {"script", "style", "template", "noscript", "svg", "iframe", "object", "head", "nav", "math", "canvas"}
@@ -43,7 +45,8 @@ def read_html(content: bytes) -> ParsedDocument:
     etree = importlib.import_module("lxml.etree")
     source: bytes | str = content
     if b"charset" not in content[:2048].lower() and not content.lstrip().startswith(b"<?xml"):
-        source = decode(content)
+        # The parser refuses a text that says how it is encoded.
+        source = _XML_DECLARATION.sub("", decode(content), count=1)
     try:
         root = html.document_fromstring(source, parser=html.HTMLParser(huge_tree=False, no_network=True))
     except (etree.LxmlError, ValueError) as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -26,6 +27,8 @@ MAX_STREAM_BYTES = 64_000_000
 #: Seconds for which the rest of a finished stream is read, so that its connection can be used again.
 _DRAIN_S = 0.2
 _EVENT_STREAM = "text/event-stream"
+#: An LF may still follow a CR at the end of what is received.
+_LINE_END = re.compile(rb"\r\n|\n|\r(?!\Z)")
 #: The data of the event that ends a stream of OpenAI's protocol.
 DONE = "[DONE]"
 
@@ -142,6 +145,7 @@ def _read_lines(response: httpx.Response, endpoint: ApiEndpoint) -> Iterator[byt
             raise ModelUnavailable(
                 f"{endpoint.provider} sent a stream of more than {MAX_STREAM_BYTES:,} bytes, or a line of more than {MAX_REPLY_BYTES:,}"
             )
-        *lines, rest = (rest + part).split(b"\n")
-        for line in lines:
-            yield from line.removesuffix(b"\r").split(b"\r")
+        *lines, rest = _LINE_END.split(rest + part)
+        yield from lines
+    if rest.endswith(b"\r"):
+        yield rest.removesuffix(b"\r")

@@ -62,8 +62,11 @@ class ApiEndpoint:
 
     @property
     def where(self) -> str:
-        """Return the address without a user and password."""
-        return str(httpx.URL(self.url).copy_with(userinfo=b""))
+        """Return the address without a user and password; one that cannot be read is not quoted."""
+        try:
+            return str(httpx.URL(self.url).copy_with(userinfo=b""))
+        except httpx.InvalidURL:
+            return "its address"
 
     def scrub(self, text: str) -> str:
         """Put a text on one line, without keys, cut to the length of a quotation."""
@@ -194,7 +197,13 @@ def open_response(
 @lru_cache(maxsize=64)
 def _parse_url(url: str) -> httpx.URL:
     """Parse an address, cached because providers are few. Raises httpx.InvalidURL."""
-    return httpx.URL(url)
+    parsed = httpx.URL(url)
+    try:
+        # An international name is decoded when it is read.
+        _ = parsed.host
+    except UnicodeError as error:
+        raise httpx.InvalidURL("the host is no name that can be decoded") from error
+    return parsed
 
 
 def encode_json(body: Mapping[str, Any]) -> bytes:

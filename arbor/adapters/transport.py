@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import lru_cache, partial
 from ipaddress import ip_address
+from time import monotonic
 from typing import Any
 
 import httpcore
@@ -113,7 +114,9 @@ class DeadlineTransport(httpx.BaseTransport):
         self._by_proxy = permits is None
         self._tls = httpx.create_ssl_context()
         self._lock = threading.Lock()
-        self._idle: dict[Origin, list[httpcore.ConnectionPool]] = {}
+        #: The idle connections of each server with the times since when they are idle, the last used at the end.
+        self._idle: dict[Origin, list[tuple[float, httpcore.ConnectionPool]]] = {}
+        self._next_sweep = 0.0
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         """Send the request; its connection is in use until the reply's body is closed."""
@@ -155,7 +158,7 @@ class DeadlineTransport(httpx.BaseTransport):
         with self._lock:
             idle = self._idle.get(origin)
             if idle:
-                return idle.pop()
+                return idle.pop()[1]
         return httpcore.ConnectionPool(
             ssl_context=self._tls,
             proxy=_proxy_for(origin) if self._by_proxy else None,
@@ -166,19 +169,38 @@ class DeadlineTransport(httpx.BaseTransport):
         )
 
     def _release_connection(self, origin: Origin, connection: httpcore.ConnectionPool) -> None:
+        now = monotonic()
         with self._lock:
+            closing = self._remove_expired(now)
             idle = self._idle.setdefault(origin, [])
-            keep_idle = len(idle) < self._idle_per_origin
-            if keep_idle:
-                idle.append(connection)
-        if not keep_idle:
-            connection.close()
+            if len(idle) < self._idle_per_origin:
+                idle.append((now, connection))
+            else:
+                closing.append(connection)
+        for unused in closing:
+            unused.close()
         self._capacity.release()
+
+    def _remove_expired(self, now: float) -> list[httpcore.ConnectionPool]:
+        """Remove the connections of all servers that were idle too long, once in their lifetime; return them.
+
+        A connection closes itself only when it is used again, and many servers are asked once.
+        """
+        if now < self._next_sweep:
+            return []
+        self._next_sweep = now + IDLE_S
+        expired: list[httpcore.ConnectionPool] = []
+        for origin, idle in list(self._idle.items()):
+            while idle and idle[0][0] <= now - IDLE_S:
+                expired.append(idle.pop(0)[1])
+            if not idle:
+                del self._idle[origin]
+        return expired
 
     def close(self) -> None:
         """Close the idle connections."""
         with self._lock:
-            connections = [connection for idle in self._idle.values() for connection in idle]
+            connections = [connection for idle in self._idle.values() for _, connection in idle]
             self._idle.clear()
         for connection in connections:
             connection.close()
@@ -231,9 +253,9 @@ def _is_loopback(host: str) -> bool:
 
 
 @lru_cache(maxsize=1)
-def shared_client(connections: int = DEFAULT_CONNECTIONS) -> DirectClient:
+def shared_client() -> DirectClient:
     """Return this process's HTTP client; threads share it."""
-    return DirectClient(DeadlineTransport(connections=connections))
+    return DirectClient(DeadlineTransport())
 
 
 @lru_cache(maxsize=1)

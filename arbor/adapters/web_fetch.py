@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import importlib
 import time
 from collections.abc import Callable
@@ -24,6 +25,8 @@ _HTML_TYPES = frozenset({"text/html", "application/xhtml+xml"})
 TITLE_LENGTH = 300
 MAX_REDIRECTS = 5
 _ACCEPT = ", ".join(sorted(READABLE_TYPES))
+#: Encodings of the names of hosts: the first fails on other texts, the second takes minutes for a large page.
+_NO_CHARSETS = frozenset({"idna", "punycode"})
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 
 
@@ -56,16 +59,16 @@ class WebFetch:
     def _check_url(self, url: str) -> httpx.URL:
         try:
             parsed = httpx.URL(url)
-        except (httpx.InvalidURL, TypeError) as error:
+            host = parsed.host
+        except (httpx.InvalidURL, TypeError, UnicodeError) as error:
+            # An international name is decoded when it is read.
             raise WebFailed(f"{url[:200]!r} is no address: {error}") from error
-        if parsed.scheme not in ("http", "https") or not parsed.host:
+        if parsed.scheme not in ("http", "https") or not host:
             raise WebRefused(f"{_shorten_url(url)}: only http and https addresses are read")
         if parsed.userinfo:
-            raise WebRefused(f"an address with a user and password is not read: {parsed.host}")
-        if not self._allow.permits(parsed.host):
-            raise WebRefused(
-                f"{parsed.host} is not among the domains that may be read here (ARBOR_WEB_ALLOW)"
-            )
+            raise WebRefused(f"an address with a user and password is not read: {host}")
+        if not self._allow.permits(host):
+            raise WebRefused(f"{host} is not among the domains that may be read here (ARBOR_WEB_ALLOW)")
         return parsed.copy_with(fragment=None)
 
     def _fetch_once(self, url: httpx.URL, *, deadline_s: float) -> Page | str:
@@ -129,7 +132,14 @@ def _extractor() -> Any:
 
 
 def _decode(content: bytes, charset: str | None) -> str:
+    if charset is not None and not _is_charset(charset):
+        charset = None
+    return content.decode(charset or "utf-8", errors="replace")
+
+
+def _is_charset(name: str) -> bool:
+    """Return whether a server may name this charset: pages are read in it whatever they contain, in linear time."""
     try:
-        return content.decode(charset or "utf-8", errors="replace")
-    except LookupError:
-        return content.decode("utf-8", errors="replace")
+        return codecs.lookup(name).name not in _NO_CHARSETS and bool(b" ".decode(name, errors="replace"))
+    except (LookupError, UnicodeError):
+        return False

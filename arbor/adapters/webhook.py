@@ -44,10 +44,11 @@ def check_url(
     schemes = ("https", "http") if allow_http else ("https",)
     try:
         parsed = httpx.URL(url)
-    except httpx.InvalidURL as error:
-        # The library's own message quotes the URL.
+        host = parsed.host
+    except (httpx.InvalidURL, UnicodeError) as error:
+        # The library's own message quotes the URL. An international name is decoded when it is read.
         raise Invalid(f"{what} must be one, such as https://example.org/path") from error
-    if parsed.scheme not in schemes or not parsed.host:
+    if parsed.scheme not in schemes or not host:
         raise Invalid(
             f"{what} begins with {' or '.join(f'{scheme}://' for scheme in schemes)} and a host, got {redact_url(url)!r}"
             + ("" if allow_http else f"; {setting}=true allows http")
@@ -60,9 +61,10 @@ def redact_url(url: str) -> str:
     """Return scheme, host and port of a URL; path and query may be secret."""
     try:
         parsed = httpx.URL(url)
-    except httpx.InvalidURL:
+        host = parsed.host
+    except (httpx.InvalidURL, UnicodeError):
         return HIDDEN
-    if not parsed.scheme or not parsed.host:
+    if not parsed.scheme or not host:
         return HIDDEN
     place = f"{parsed.scheme}://{parsed.netloc.decode('ascii', errors='replace')}"
     return f"{place}/{HIDDEN}" if parsed.raw_path not in (b"", b"/") or parsed.fragment else place

@@ -152,6 +152,9 @@ def _read_front_matter(text: str, *, first_line: int, loader: Any) -> _FrontPart
     # The constructors of dates and numbers raise ValueError for a 13th month or a number of 5,000 digits.
     except (yaml.YAMLError, ValueError) as exc:
         return _unreadable(f"the front matter is not valid YAML: {exc}", first_line)
+    # So do those of values whose tag (!) names another type, with errors of their own.
+    except (LookupError, AttributeError):
+        return _unreadable("the front matter is not valid YAML: a value does not fit its tag (!)", first_line)
     if not isinstance(front, dict):
         return _unreadable("the front matter must be a list of `key: value`", first_line)
     lines: dict[Path, int] = {}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from enum import StrEnum
 from importlib import resources
 from typing import Annotated, Self
@@ -39,10 +39,12 @@ from arbor.goals.likeness import same_goal
 from arbor.goals.values import (
     DEFAULT_PRIORITY,
     MAX_ACTIVE,
+    MAX_OF_LAYER,
     MAX_PRIORITY,
     MAX_QUEUED,
     GoalLayer,
     GoalType,
+    as_title,
     text_key,
 )
 from arbor.knowledge.skills import MAX_SKILLS
@@ -102,8 +104,8 @@ class InitialGoal(BaseModel):
 
     @property
     def heading(self) -> str:
-        """Return the title, or the description cut to a title's length."""
-        text = self.title or " ".join(self.description.split())
+        """Return the title on one line, or the description cut to a title's length."""
+        text = as_title(self.title) or as_title(self.description)
         return text if len(text) <= LINE_LENGTH else text[: LINE_LENGTH - 1] + "…"
 
     @property
@@ -222,6 +224,7 @@ def parse_template(text: str, *, known_actions: Collection[str]) -> TemplateSpec
         except ValidationError as exc:
             faults += translate_errors(exc, template_file, TemplateSpec)
         faults += _action_faults(template_file, known_actions)
+        faults += _goal_faults(template_file, spec.initial_goals if spec is not None else ())
     if spec is None or faults:
         raise _invalid(faults, name=template_file.parts.get("name"))
     return spec
@@ -249,6 +252,23 @@ def _action_faults(template_file: ReadTemplate, known_actions: Collection[str]) 
             yield FileFault(line=line, place=place, message=f"unknown action {action!r}; known: {known}")
         elif action in actions[:at]:
             yield FileFault(line=line, place=place, message=f"{action!r} is listed twice; keep one")
+
+
+def _goal_faults(template_file: ReadTemplate, goals: Sequence[InitialGoal]) -> Iterator[FileFault]:
+    """Yield the faults of goals that the backlog of a new agent would refuse, so that no agent could be created.
+
+    Not a rule of `TemplateSpec`, by which stored templates are read.
+    """
+    for at, goal in enumerate(goals):
+        if not goal.heading:
+            line, place = template_file.locate(("initial_goals", at))
+            yield FileFault(line=line, place=place, message="its title has control characters only")
+    layers = [goal.layer for goal in goals]
+    for layer, most in MAX_OF_LAYER.items():
+        if (count := layers.count(layer)) > most:
+            line, place = template_file.locate(("initial_goals",))
+            message = f"an agent has at most {most} goals of the layer {layer}, got {count}"
+            yield FileFault(line=line, place=place, message=message)
 
 
 def _invalid(faults: list[FileFault], *, name: object) -> TemplateInvalid:

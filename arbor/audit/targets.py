@@ -16,7 +16,11 @@ def check_heads_targets(*, file: str, url: str, allow_http: bool) -> None:
         )
     if not url:
         return
-    parts = urlsplit(url)
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        # Such as an IPv6 address without its end.
+        parts = urlsplit("")
     schemes = ("https", "http") if allow_http else ("https",)
     # The URL is not quoted: its path and query may be secret.
     if parts.scheme not in schemes or not parts.hostname or parts.username:

@@ -55,6 +55,11 @@ class TimeWindow:
     zone: str = "UTC"
 
     def __post_init__(self) -> None:
+        # Stored without anything else (`to_json`).
+        if any(at != time(at.hour, at.minute) for at in (self.start, self.end)):
+            raise CapabilityInvalid(
+                "a time window begins and ends at whole minutes without an offset, such as 09:00-17:00"
+            )
         if self.start == self.end:
             raise CapabilityInvalid("a time window begins and ends at different times, such as 09:00-17:00")
         if not self.days or any(day not in range(7) for day in self.days):

@@ -169,7 +169,7 @@ _METADATA_ADDRESSES = frozenset({"169.254.169.254", "169.254.170.2", "100.100.10
 _URL_HOST = re.compile(
     r"(?<![a-z0-9])[a-z][a-z0-9+.-]{1,20}://(?:[^\s/?#@]*@)?(\[[^\]\s]+\]|[^\s/?#:\"'<>)\\]+)", re.I
 )
-_LONE_HOST = re.compile(r"(\[[0-9a-fA-F:.]+\]|[0-9a-fA-F:]*:[0-9a-fA-F:.]+|[\w.-]+?)(?::\d{1,5})?(?:/\S*)?")
+_LONE_HOST = re.compile(r"(\[[0-9a-fA-F:.]+\]|[0-9a-fA-F]*:[0-9a-fA-F:.]+|[\w.-]+?)(?::\d{1,5})?(?:/\S*)?")
 _PRIVATE_NAMES = (".localhost", ".local", ".internal", ".lan", ".intranet", ".home.arpa", ".corp")
 _MAX_PARTS = 4
 
@@ -223,12 +223,13 @@ def _number(part: str) -> int:
 # --- Commands ------------------------------------------------------------------------------------------
 
 _ROOT = r"(?:/(?:\*|\s|;|&|\||$)|/(?:bin|boot|dev|etc|home|lib|opt|root|sbin|srv|sys|usr|var)\b/?\*?(?=\s|;|&|\||$)|~(?:/?\*?)(?=\s|;|$)|\$HOME\b|\*)"
+# A repeated option is matched in one way only; with two ways, the search through a hostile text would take hours.
 _COMMANDS = tuple(
     (what, re.compile(pattern, re.IGNORECASE))
     for what, pattern in (
         (
             "deletes a whole tree",
-            rf"\brm\s+(?:-{{1,2}}[\w-]+(?:=\S+)?\s+)*-{{1,2}}(?:[a-z]*r[a-z]*|recursive)\s+(?:-{{1,2}}[\w-]+\s+)*[\"']?{_ROOT}",
+            rf"\brm\s+(?:-[\w-]+(?:=\S+)?\s+)*-{{1,2}}(?:[a-qs-z]*r[a-z]*|recursive)\s+(?:-[\w-]+\s+)*[\"']?{_ROOT}",
         ),
         ("deletes a whole tree", r"\bfind\s+/\s.*-delete\b|\brd\s+/s\b|\bdel\s+/[sf]\b|\bformat\s+[a-z]:"),
         (

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from arbor.contacts.values import Speaker
 from arbor.errors import Invalid
+from arbor.memory.content import check_text
 from arbor.memory.importance import DEFAULT_WORDS, EXPLICIT_IMPORTANCE, appraise
 from arbor.memory.text.code import code_blocks
 from arbor.memory.text.lexical import fold
@@ -122,8 +123,7 @@ def check_turn(text: str) -> str:
         raise Invalid(
             f"a message has 1 to {TURN_LENGTH:,} characters, got {len(text):,}; longer texts are read with `arbor memory ingest`"
         )
-    if "\0" in text or any("\ud800" <= character <= "\udfff" for character in text):
-        raise Invalid("a message must not contain a NUL character or half a surrogate pair")
+    check_text("a message", text)
     return text
 
 

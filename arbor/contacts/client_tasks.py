@@ -22,7 +22,7 @@ class TaskState(StrEnum):
     FAILED = "failed"
     #: The client canceled it.
     CANCELED = "canceled"
-    #: A boundary of the agent withheld the answer.
+    #: A reflex or a boundary withheld the answer.
     REJECTED = "rejected"
 
     @property

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from arbor.errors import Invalid
+from arbor.memory.content import check_line
 
 TEMPLATE_LENGTH = 2_000
 MAX_PLACEHOLDERS = 50
@@ -46,10 +47,7 @@ class TextTemplate:
     @classmethod
     def parse(cls, text: str, *, name: str) -> TextTemplate:
         """Parse a template, which errors call `name`. Raises Invalid."""
-        if len(text) > TEMPLATE_LENGTH or "\0" in text:
-            raise Invalid(
-                f"{name} has at most {TEMPLATE_LENGTH:,} characters and no NUL, got {len(text):,} characters"
-            )
+        check_line(name, text, TEMPLATE_LENGTH)
         parts: list[str | Path] = []
         end = 0
         for match in _PART.finditer(text):

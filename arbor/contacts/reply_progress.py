@@ -9,6 +9,8 @@ from enum import StrEnum
 #: The ids of the event with the rest of a stored answer, and of the last event.
 _REST = "rest"
 _DONE = "done"
+#: The most characters of an id that a reader may send: attempt and place are small numbers.
+_ID_LENGTH = 40
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,7 +21,7 @@ class StoredAnswer:
     content: str
     error: str = ""
     model: str = ""
-    #: Whether a boundary withheld the reply; the content is a refusal then.
+    #: Whether a reflex or a boundary withheld the reply; the content is a refusal then.
     is_withheld: bool = False
     #: Whether the client no longer wanted an answer.
     is_canceled: bool = False
@@ -81,7 +83,7 @@ class ReplyFollower:
                 return []
             return [ReplyEvent(kind=ReplyEventKind.RESTART)]
         attempt, _, count = last_id.partition(".")
-        if not (attempt.isdecimal() and count.isdecimal()):
+        if len(last_id) > _ID_LENGTH or not (attempt.isdecimal() and count.isdecimal()):
             return []
         if int(attempt) != progress.attempt or int(count) > len(progress.sentences):
             return [ReplyEvent(kind=ReplyEventKind.RESTART)]

@@ -38,6 +38,8 @@ from arbor.goals.values import (
     require_room,
 )
 from arbor.ids import read_id, uuid7
+from arbor.memory.content import check_line
+from arbor.models.json_text import storable
 
 BLOCKER_LENGTH = 500
 
@@ -161,7 +163,7 @@ class Backlog:
             # A fraction set by hand takes precedence over the mean of a goal's parts.
             goal.fraction_by_hand = bool(self._endings.children(goal))
         if note.strip():
-            text = note.strip().replace("\0", "")
+            text = storable(note.strip())
             self._log.new(NoteRow(id=uuid7(), goal_id=goal.id, text=text, heartbeat_id=self._heartbeat_id))
         self._touch(goal)
         if fraction == 1:
@@ -315,8 +317,7 @@ class Backlog:
         by = by.strip()
         key = read_id(by) if by else None
         if key is None:
-            if len(by) > BLOCKER_LENGTH or "\0" in by:
-                raise Invalid(f"a goal's blocker has up to {BLOCKER_LENGTH} characters, got {len(by)}")
+            check_line("a goal's blocker", by, BLOCKER_LENGTH)
             goal.blocked_by, goal.blocked_by_goal_id = by, None
             return
         blocker = above = self.goal(key)

@@ -10,6 +10,7 @@ from uuid import UUID
 
 from arbor.errors import Invalid, TransitionIllegal
 from arbor.goals.intents import MAX_AT_ONCE
+from arbor.memory.content import check_text
 
 #: The most steps of a plan.
 MAX_STEPS = 20
@@ -96,11 +97,13 @@ def check_draft(draft: PlanDraft) -> None:
             raise Invalid(f"an estimate is 0 to {MAX_ESTIMATE}, got {estimate}")
     for step in draft.steps:
         texts = (step.description, step.precondition, step.postcondition)
-        if not step.description.strip() or any(len(text) > STEP_LENGTH or "\0" in text for text in texts):
+        if not step.description.strip() or any(len(text) > STEP_LENGTH for text in texts):
             raise Invalid(
                 "a step has a description; description, precondition and postcondition have up to"
-                f" {STEP_LENGTH:,} characters each and no NUL"
+                f" {STEP_LENGTH:,} characters each"
             )
+        for text in texts:
+            check_text("a step", text)
 
 
 def move_plan(status: PlanStatus, to: PlanStatus) -> PlanStatus:

@@ -12,6 +12,7 @@ from uuid import UUID
 
 from arbor.errors import AlreadyExists, Invalid, LimitReached, TransitionIllegal
 from arbor.goals.likeness import same_goal
+from arbor.memory.content import check_text
 
 # Seed 004, 4.2: at most three goals are active and at most ten queued.
 MAX_ACTIVE = 3
@@ -275,8 +276,10 @@ class NewGoalRequest:
 def check_new_goal(request: NewGoalRequest) -> str:
     """Return the new goal's title without blanks around it; raises Invalid for a wrong title, description, reward or priority."""
     title = request.title.strip()
-    if not title or len(title) > TITLE_LENGTH or "\0" in title + request.description:
+    if not 1 <= len(title) <= TITLE_LENGTH:
         raise Invalid(f"a goal's title has 1 to {TITLE_LENGTH} characters, got {len(title)}")
+    check_text("a goal's title", title)
+    check_text("a goal's description", request.description)
     reward = request.expected_reward
     if reward is not None and not 0 <= reward <= 1:
         raise Invalid(f"a goal's expected reward is 0 to 1, got {reward}")

@@ -247,7 +247,9 @@ def _check_parameters(decision: Decision, limits: DecisionLimits, _: Sequence[De
     """Check and complete the parameters, and set the price."""
     tool, spec = limits.tools.get(decision.action), ACTIONS.get(decision.action)
     if tool is not None:
-        return _check_tool(decision, tool)
+        # Texts of JSON are parsed by now, and may have hidden what the tool gets.
+        checked = _check_tool(decision, tool)
+        return limits.reflexes(checked) if checked.runs else checked
     assert spec is not None, "known, and available"
     # Under a strict schema, a model writes null for a parameter that it leaves out.
     present = {key: value for key, value in decision.params.items() if value is not None}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from arbor.goals.goal_rules import calls_for_work
 from arbor.heartbeat.params.memory import QUERY_LENGTH
@@ -17,6 +18,13 @@ NOT_IN_CONSOLIDATION = frozenset(
 CONSOLIDATION_REFUSAL = "this heartbeat tends the memory; look for news and write to people at the next one"
 # The latest memories, which a recall is about if the agent has no thought.
 _LATEST = 3
+
+
+class Subject(NamedTuple):
+    """The name of something to reflect on, and what it is about."""
+
+    name: str
+    about: str
 
 
 def mode_of(situation: Situation) -> Mode:
@@ -89,10 +97,21 @@ def consolidation_refusals(situation: Situation) -> dict[str, str]:
 def focus_text(situation: Situation) -> str:
     """Return the query of the recall, at most 500 characters; empty without anything to recall about.
 
-    In order of precedence: the foremost percept, the most important goal with its next intent, a question or concern,
-    the latest thought, the latest memories. Consolidation skips goals, questions and concerns.
+    In order of precedence: the foremost percept, the most important goal to work on with its next intent, the latest question
+    or concern, the aspirations and clusters in turn, the latest thought, the latest memories. Consolidation skips the parts
+    between percepts and thoughts.
     """
     return " ".join(_focus(situation).split())[:QUERY_LENGTH]
+
+
+def subject_in_turn(situation: Situation) -> Subject | None:
+    """Return an active goal or a cluster, another one at each heartbeat; None without any.
+
+    The same aspiration at each reflection would bring the same memories to mind for weeks.
+    """
+    subjects = [Subject(goal.title, goal.description) for goal in situation.active_goals]
+    subjects += [Subject(cluster.name, " ".join(cluster.keywords)) for cluster in situation.clusters]
+    return subjects[situation.beat_number % len(subjects)] if subjects else None
 
 
 def foremost_percept(percepts: Sequence[PerceptView]) -> PerceptView | None:
@@ -106,12 +125,15 @@ def _focus(situation: Situation) -> str:
         return percept.content
     memory = situation.working_memory
     if mode_of(situation) is not Mode.CONSOLIDATION:
-        if goal := situation.foremost_goal or next(iter(situation.active_goals), None):
-            steps = (intent for intent in situation.pending_intents if intent.goal_id == goal.id)
-            step = next(steps, None)
+        steps = {intent.goal_id: intent for intent in reversed(situation.pending_intents)}
+        active = situation.active_goals
+        if goal := situation.foremost_goal or next((goal for goal in active if goal.id in steps), None):
+            step = steps.get(goal.id)
             return f"{step.description} {goal.title}" if step else f"{goal.title} {goal.description}"
         for line in (*reversed(memory.curiosity), *reversed(memory.concerns)):
             return line
+        if subject := subject_in_turn(situation):
+            return f"{subject.name} {subject.about}"
     if memory.thoughts:
         return memory.thoughts[-1].text
     return " ".join(view.content for view in situation.recent[-_LATEST:])

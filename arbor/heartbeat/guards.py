@@ -18,6 +18,7 @@ from arbor.quotations import shorten
 from arbor.selves.boundaries import BoundaryResponse, BoundaryRule
 from arbor.selves.boundary_check import BoundaryMatch, Vector, find_matches, may_proceed, words_to_negotiate
 from arbor.tools.names import is_tool_action
+from arbor.tools.schemas import ARGUMENTS_DEPTH
 
 _ABOUT_LENGTH = 120
 #: The checked fields of a reply's items, by key: the fields that are stored. Reasons and thoughts are not checked.
@@ -184,11 +185,21 @@ def apply_reflexes(decision: Decision, terms: ReflexTerms) -> Decision:
 
 def _commands(decision: Decision) -> Iterator[str]:
     """Yield the arguments of a tool that are run as a command."""
-    if not is_tool_action(decision.action):
-        return
-    for name, value in decision.params.items():
-        if name.lower() in COMMAND_NAMES:
-            texts = [value] if isinstance(value, str) else [*texts_of({name: value})]
+    if is_tool_action(decision.action):
+        yield from _commands_in(decision.params)
+
+
+def _commands_in(value: Any, depth: int = ARGUMENTS_DEPTH) -> Iterator[str]:
+    """Yield the commands in arguments, at any depth; deeper arguments are refused."""
+    if depth and isinstance(value, list | tuple):
+        for item in value:
+            yield from _commands_in(item, depth - 1)
+    elif depth and isinstance(value, dict):
+        for name, item in value.items():
+            if name.lower() not in COMMAND_NAMES:
+                yield from _commands_in(item, depth - 1)
+                continue
+            texts = [*texts_of(item)]
             yield from texts
             # A command may be given word by word.
             yield " ".join(texts)

@@ -19,7 +19,7 @@ from arbor.embedding.models import EmbeddingModel
 from arbor.heartbeat.decision import Decision
 from arbor.heartbeat.replies.reply import PeerNote, ProposalDecision
 from arbor.heartbeat.situation import Situation
-from arbor.memory.values import NewMemory
+from arbor.memory.values import MemoryType, NewMemory
 from arbor.models.ports import PromptMessage
 from arbor.selves.proposals import NewProposal
 
@@ -121,9 +121,10 @@ class CallReply:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class OwnMemories:
-    """Texts that may be ids of the agent's memories. Answered by a frozenset of the ids that are."""
+    """Texts that may be ids of the agent's memories, of one type or, without a type, of any. Answered by a frozenset of the ids that are."""
 
     named: Sequence[str]
+    type: MemoryType | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -170,14 +170,19 @@ def idle_reason(reasons: WakeReasons, *, reflect_every: int, pause: timedelta = 
     thought = reasons.since_thought
     wait = pause if reasons.wonders else max(pause, WITHOUT_QUESTION)
     if thought is not None and thought < wait:
-        minutes = round(thought / timedelta(minutes=1))
-        ago = f"{minutes} min" if minutes < 120 else f"{thought / timedelta(hours=1):.0f} h"
-        return f"idle: nothing waits, and it last thought {ago} ago"
+        return f"idle: nothing waits, and it last thought {_duration(thought)} ago"
     since = reasons.since_reflection
     if since is None or since >= reflect_every:
         return ""
     ago = "at the last heartbeat" if since <= 1 else f"{since} heartbeats ago"
     return f"idle: nothing waits, and it reflected {ago}"
+
+
+def _duration(elapsed: timedelta) -> str:
+    seconds = round(elapsed.total_seconds())
+    if seconds < 60:
+        return f"{seconds} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.0f} h"
 
 
 def off_hours_reason(hours: ActiveHours | None, *, now: datetime, asked_for: bool) -> str:

@@ -5,6 +5,7 @@
 | a conversation | working memory: who is there, the conversation | leaves it as it is |
 | a conversation | working memory: thoughts since the heartbeat began | adds them after its own |
 | a conversation | working memory: talk since memory was tended | adds it to its own count |
+| a conversation | working memory: engagement | adds the difference to what the heartbeat leaves, within 0 and 1 |
 | a conversation | mood | adds the heartbeat's share of the change to it |
 | a conversation | stale heartbeats | leaves them, where they became fewer |
 | a person, a program | energy, ticks, bonus actions | adds the difference to what the heartbeat leaves, within the bounds |
@@ -36,8 +37,6 @@ class FoundState:
     bonus_actions: int = 0
     mood: dict[str, Any] = field(default_factory=dict)
     stale_beats: int = 0
-    #: Answered turns of conversations since the last consolidation.
-    talked: int = 0
 
 
 def merged_amount(
@@ -76,15 +75,16 @@ def merged_stale_heartbeats(wanted: int | None, *, found: int, now: int) -> int 
 
 
 def merged_memory(
-    wanted: WorkingMemory, *, now: WorkingMemory, found_talked: int, since: datetime
+    wanted: WorkingMemory, *, now: WorkingMemory, found: WorkingMemory, since: datetime
 ) -> WorkingMemory:
-    """Return the working memory with the changes of a concurrent conversation."""
+    """Return the working memory with the changes of a concurrent conversation since the one that was `found`."""
     meanwhile = [thought for thought in now.thoughts if thought.at > since]
     merged = wanted.model_copy(
         update={
             "current_human": now.current_human,
             "current_conversation": now.current_conversation,
-            "talked": wanted.talked + max(0, now.talked - found_talked),
+            "talked": wanted.talked + max(0, now.talked - found.talked),
+            "engagement": min(1.0, max(0.0, wanted.engagement + now.engagement - found.engagement)),
             "thoughts": [*wanted.thoughts, *meanwhile][-MAX_THOUGHTS:],
         }
     )

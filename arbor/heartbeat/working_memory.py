@@ -82,9 +82,10 @@ class WorkingMemory(BaseModel):
             return stored
         if stored.get("version") != VERSION:
             return _migrate(stored)
-        if len(stored.get("thoughts", ())) > MAX_THOUGHTS:
+        thoughts = stored.get("thoughts")
+        if isinstance(thoughts, list | tuple) and len(thoughts) > MAX_THOUGHTS:
             # A heartbeat during a conversation may store the thoughts of both.
-            return {**stored, "thoughts": stored["thoughts"][-MAX_THOUGHTS:]}
+            return {**stored, "thoughts": thoughts[-MAX_THOUGHTS:]}
         return stored
 
     @property
@@ -282,7 +283,7 @@ def _migrate(stored: Mapping[str, Any]) -> dict[str, Any]:
         "active_goals": _texts(_list(stored, "active_goals"))[:MAX_GOALS],
         "concerns": _texts(_list(stored, "concerns"))[-MAX_CONCERNS:],
         "curiosity": _texts(_list(stored, "curiosity"))[-MAX_CURIOSITY:],
-        "engagement": min(max(float(engagement), 0.0), 1.0) if isinstance(engagement, int | float) else 0.5,
+        "engagement": min(max(engagement, 0), 1) if isinstance(engagement, int | float) else 0.5,
         "talked": talked if isinstance(talked, int) and talked > 0 else 0,
     }
 

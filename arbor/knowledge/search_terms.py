@@ -20,8 +20,8 @@ def search_term(text: str) -> str:
     It is the text in quotation marks, or the whole of a short query, or its most distinctive word: a word with a digit, a name, the
     longest word.
     """
-    if quoted := _QUOTED.search(text):
-        return quoted[1].strip()
+    if (quoted := _QUOTED.search(text)) and (term := quoted[1].strip()):
+        return term
     words = [word.strip(".'’") for word in _WORD.findall(text)]
     words = [word for word in words if word]
     distinctive = [word for word in words if word.casefold() not in STOP_WORDS]

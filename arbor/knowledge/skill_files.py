@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib import resources
@@ -40,14 +39,14 @@ def shipped_folder() -> Path:
 
 def stamp_of(folders: Sequence[Path]) -> tuple[tuple[str, int, int], ...]:
     """Return paths, times and sizes of the skills' files, for a cheap check for changes."""
-    return tuple((str(path), status.st_mtime_ns, status.st_size) for path, status in _files(folders))
+    return tuple(_stamp(path) for path in _files(folders))
 
 
 def read_folders(folders: Sequence[Path]) -> SkillFolder:
     """Read the skills of folders; a later folder's skill replaces an earlier one's of the same name."""
     skills: dict[str, SkillFile] = {}
     unreadable: list[UnreadableSkill] = []
-    for path, _ in _files(folders):
+    for path in _files(folders):
         try:
             skill = _read(path)
         except (SkillInvalid, OSError, UnicodeDecodeError) as error:
@@ -67,7 +66,15 @@ def _read(path: Path) -> SkillFile:
     return skill
 
 
-def _files(folders: Iterable[Path]) -> Iterator[tuple[Path, os.stat_result]]:
+def _stamp(path: Path) -> tuple[str, int, int]:
+    try:
+        status = path.stat()
+    except OSError:
+        # A link to a missing file, or a file that is gone by now.
+        return str(path), 0, 0
+    return str(path), status.st_mtime_ns, status.st_size
+
+
+def _files(folders: Iterable[Path]) -> Iterator[Path]:
     for folder in folders:
-        for path in sorted(folder.glob(f"*/{FILE_NAME}"))[:MAX_FILES]:
-            yield path, path.stat()
+        yield from sorted(folder.glob(f"*/{FILE_NAME}"))[:MAX_FILES]

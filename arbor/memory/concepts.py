@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import unicodedata
 from collections.abc import Hashable, Mapping
 
@@ -45,7 +44,7 @@ def concept_key(name: str) -> str:
 
 def check_strength(strength: float) -> float:
     """Return the strength of a link, 0 to 1; raises Invalid for any other number, NaN among them."""
-    if math.isnan(strength) or not 0 <= strength <= 1:
+    if not 0 <= strength <= 1:
         raise Invalid(f"a concept's link must have a strength from 0 to 1, got {strength}")
     return float(strength)
 

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import hashlib
+import json
+import re
 import unicodedata
+from collections.abc import Mapping
+from typing import Any
 
 from arbor.errors import ContentInvalid, Invalid
-from arbor.models.json_text import UNSTORABLE
+from arbor.models.json_text import is_storable
 
 #: The longest text of a memory, in bytes of UTF-8.
 MAX_CONTENT_BYTES = 64 * 1024
+#: A NUL character in JSON; not a backslash, itself escaped, before "u0000".
+_ESCAPED_NUL = re.compile(r"(?<!\\)(?:\\\\)*+\\u0000")
 
 
 def check_content(content: str) -> None:
@@ -40,8 +46,18 @@ def check_line(name: str, value: str, longest: int) -> None:
 
 def check_text(name: str, value: str) -> None:
     """Raise Invalid unless a text can be stored exactly as it is."""
-    if UNSTORABLE.search(value):
+    if not is_storable(value):
         raise Invalid(f"{name} must not contain a NUL character or half a surrogate pair")
+
+
+def check_json(name: str, value: Mapping[str, Any]) -> str:
+    """Return a value as JSON. Raises Invalid unless the value is JSON and can be stored exactly as it is."""
+    try:
+        serialized = json.dumps(dict(value), ensure_ascii=False, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise Invalid(f"{name} must be JSON: {error}") from error
+    check_text(name, "\0" if _ESCAPED_NUL.search(serialized) else serialized)
+    return serialized
 
 
 def content_hash(content: str) -> bytes:

@@ -15,7 +15,7 @@ from arbor.memory.details import (
     SemanticDetail,
     StrategicDetail,
 )
-from arbor.memory.text.lexical import fold
+from arbor.memory.text.lexical import WORD_PATTERN, fold
 from arbor.memory.trust import MAX_SOURCES, max_trust, merge_sources, new_sources
 
 #: The key in a fact's detail that marks the fact as doubted by the agent.
@@ -32,10 +32,7 @@ _QUANTIFIERS_AFTER_A = frozenset({"few", "little"})
 # Words, numbers, and the signs that may change a claim ("-5", "C#", "3 €", a thumb up or down, a question mark);
 # punctuation that only separates words is left out.
 _PARTS = re.compile(
-    r"\d{1,3}(?:,\d{3})+(?![\d,])(?:\.\d+)?"  # 12,000.50
-    r"|\d+(?:\.\d+)+"  # 3.5, 1.2.3
-    r"|[^\W_]+(?:'[^\W_]+)*"  # don't, café, gpt4
-    r"|(?<![^\W_])[-\u2212](?=\.?\d)"  # minus
+    WORD_PATTERN + r"|(?<![^\W_])[-\u2212](?=\.?\d)"  # minus
     r"|[^\w\s.,;:!'\"()\[\]{}`*\u2026\u2010-\u2015\u2018-\u201f\u00ab\u00bb-]"
 )
 _CONTRACTIONS = {

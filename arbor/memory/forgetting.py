@@ -44,7 +44,7 @@ def days_between(earlier: datetime, later: datetime) -> float:
 def relevance(*, importance: float, decay_rate: float, days_since_access: float) -> float:
     """Return `importance · e^(−decay_rate · days since the last access)`, from 0 to `importance` (seed 004).
 
-    Importance is from 0 to 1, the rate is per day. For a memory that was never accessed, its creation counts.
+    Importance is from 0 to 1, the rate is per day. For a memory that was never accessed, the time of which it tells counts.
     """
     return importance * math.exp(-decay_rate * max(0.0, days_since_access))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -180,7 +179,7 @@ def check_edge(source: GraphNode, target: GraphNode, *, weight: float, note: str
     """Raise Invalid for an edge from a node to itself, with a wrong weight, or with too long a note."""
     if source.id == target.id:
         raise Invalid(f"a {source.kind} cannot be related to itself: {source.id}")
-    if not (math.isfinite(weight) and 0 <= weight <= 1):
+    if not 0 <= weight <= 1:
         raise Invalid(f"an edge's weight must be 0 to 1, got {weight}")
     check_line("an edge's note", note, NOTE_LENGTH)
 

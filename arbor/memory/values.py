@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import math
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from datetime import datetime, timedelta
@@ -14,7 +14,7 @@ from uuid import UUID
 
 from arbor.clock import check_time_zone
 from arbor.errors import Invalid
-from arbor.memory.content import check_content, check_line, check_text
+from arbor.memory.content import check_content, check_json, check_line
 
 #: Importance of a memory that was not appraised (the middle of 0 to 1).
 DEFAULT_IMPORTANCE = 0.5
@@ -117,7 +117,7 @@ class NewMemory:
         check_line("role", self.role, ROLE_LENGTH)
         check_line("source", self.source, SOURCE_LENGTH)
         if self.detail:
-            _check_json("detail", self.detail)
+            check_json("detail", self.detail)
         if not 0 <= self.position <= 2**31 - 1:
             raise Invalid(f"position must be 0 to {2**31 - 1}, got {self.position}")
         check_time_zone("occurred_at", self.occurred_at)
@@ -125,16 +125,8 @@ class NewMemory:
 
 
 def _check_range(name: str, value: float, low: float, high: float) -> None:
-    if not (low <= value <= high) or math.isinf(value):
+    if not low <= value <= high or value > sys.float_info.max:
         raise Invalid(f"{name} must be a number from {low} to {high}, got {value}")
-
-
-def _check_json(name: str, value: Mapping[str, Any]) -> None:
-    try:
-        serialized = json.dumps(dict(value), ensure_ascii=False, allow_nan=False)
-    except (TypeError, ValueError) as error:
-        raise Invalid(f"{name} must be JSON: {error}") from error
-    check_text(name, serialized.replace(r"\u0000", "\0"))
 
 
 @dataclass(frozen=True, kw_only=True)

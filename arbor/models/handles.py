@@ -8,6 +8,9 @@ from typing import Self
 
 from arbor.errors import ConfigurationInvalid, Invalid
 
+#: The most characters of a handle, which columns store.
+HANDLE_LENGTH = 200
+
 
 class Provider(StrEnum):
     """The providers of models."""
@@ -51,6 +54,12 @@ class Handle:
         if provider not in Provider:
             known = ", ".join(Provider)
             raise ConfigurationInvalid(f"a model handle begins with one of {known}; got {text!r}")
+        if len(text.strip()) > HANDLE_LENGTH:
+            raise ConfigurationInvalid(
+                f"a model handle has at most {HANDLE_LENGTH} characters, got {len(text.strip())}"
+            )
+        if not model.isprintable():
+            raise ConfigurationInvalid(f"a model handle has visible characters only, got {text!r}")
         return cls(provider=Provider(provider), model=model)
 
     @classmethod

@@ -45,7 +45,7 @@ _WORDS = {
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
 _CONTROL = re.compile(r"[\x00-\x1f]")
 #: Characters that PostgreSQL cannot store: NUL, and halves of surrogate pairs.
-UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
+_UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
 
 @dataclass(kw_only=True, slots=True)
@@ -106,9 +106,14 @@ def parse_storable(text: str) -> Any:
     return value
 
 
+def is_storable(text: str) -> bool:
+    """Return whether PostgreSQL can store the text as it is."""
+    return _UNSTORABLE.search(text) is None
+
+
 def storable(text: str) -> str:
     """Return the text with every character that PostgreSQL cannot store replaced by U+FFFD."""
-    return UNSTORABLE.sub("\ufffd", text)
+    return _UNSTORABLE.sub("\ufffd", text)
 
 
 def _read_strict(text: str, start: int) -> JsonObject | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
@@ -93,12 +93,9 @@ def diff_rows(
     neither is left out, and ids are not compared.
     """
     sections: dict[str, _Section] = {}
-    for row in first():
-        if (key := _key(row, same_agent)) is not None:
-            sections.setdefault(row.section, _Section()).removed[key] = _digest(row.values, same_agent)
-    for row in second():
-        if (key := _key(row, same_agent)) is None:
-            continue
+    for key, row in _keyed(first(), same_agent):
+        sections.setdefault(row.section, _Section()).removed[key] = _digest(row.values, same_agent)
+    for key, row in _keyed(second(), same_agent):
         section = sections.setdefault(row.section, _Section())
         known = section.removed.pop(key, None)
         if known == _digest(row.values, same_agent):
@@ -129,9 +126,8 @@ def _examples(
 ) -> dict[str, list[RowDifference]]:
     examples: dict[str, list[RowDifference]] = {name: [] for name in sections}
     if any(section.removed or section.changed for section in sections.values()):
-        for row in first():
-            key = _key(row, same_agent)
-            if key is None or len(examples[row.section]) >= EXAMPLES:
+        for key, row in _keyed(first(), same_agent):
+            if len(examples[row.section]) >= EXAMPLES:
                 continue
             section = sections[row.section]
             if key in section.removed:
@@ -153,13 +149,24 @@ def _examples(
     return examples
 
 
+def _keyed(rows: Iterable[SeedRow], same_agent: bool) -> Iterator[tuple[bytes, SeedRow]]:
+    """Yield the rows that are compared, each with a key of its own: rows of equal texts or names are numbered in their order."""
+    counts: dict[tuple[str, bytes], int] = {}
+    for row in rows:
+        if (key := _key(row, same_agent)) is None:
+            continue
+        number = counts[row.section, key] = counts.get((row.section, key), 0) + 1
+        yield key + number.to_bytes(4), row
+
+
 def _key(row: SeedRow, same_agent: bool) -> bytes | None:
     if same_agent and "id" in row.values:
         return str(row.values["id"]).encode()
     names = _NATURAL.get(row.section)
     if names is None and same_agent:
         names = tuple(sorted(name for name in row.values if name.endswith("_id") or name == "relation"))
-    return None if names is None else canonical_json([row.values.get(name) for name in names])
+    # A digest, because the texts of memories are long.
+    return None if names is None else _hash([row.values.get(name) for name in names])
 
 
 def _compared(values: dict[str, Any], same_agent: bool) -> dict[str, Any]:
@@ -169,7 +176,11 @@ def _compared(values: dict[str, Any], same_agent: bool) -> dict[str, Any]:
 
 
 def _digest(values: dict[str, Any], same_agent: bool) -> bytes:
-    return hashlib.blake2b(canonical_json(_compared(values, same_agent)), digest_size=16).digest()
+    return _hash(_compared(values, same_agent))
+
+
+def _hash(value: Any) -> bytes:
+    return hashlib.blake2b(canonical_json(value), digest_size=16).digest()
 
 
 def _fields(before: dict[str, Any], after: dict[str, Any], same_agent: bool) -> dict[str, tuple[Any, Any]]:

@@ -9,9 +9,10 @@ from typing import Annotated, Any, Self
 from uuid import UUID
 
 import orjson
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
-from arbor.errors import SeedInvalid
+from arbor.clock import to_utc
+from arbor.errors import Invalid, SeedInvalid
 
 #: The version of the format that this Arbor writes. Arbor refuses a seed with a later version.
 SEED_VERSION = 1
@@ -61,6 +62,15 @@ class SeedHeader(_Part):
     arbor_version: Annotated[str, Field(max_length=100)]
     #: None where the seed has no vectors.
     vectors: VectorModel | None = None
+
+    @field_validator("captured_at")
+    @classmethod
+    def _in_utc(cls, at: datetime) -> datetime:
+        """Return the time in UTC; a row with a time beyond the years 1 to 9999 could be stored, but not read."""
+        try:
+            return to_utc(at)
+        except Invalid as error:
+            raise ValueError(str(error)) from error
 
 
 class SectionDigest(_Part):

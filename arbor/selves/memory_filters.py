@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
 from arbor.errors import Invalid
 from arbor.memory.values import MemoryType, Recalled
+from arbor.models.json_text import is_storable
 from arbor.selves.boundary_check import compile_patterns, fold_text
 from arbor.selves.values import BeliefStatus
 
@@ -51,7 +52,7 @@ class MemoryFilter(BaseModel):
         if len(self.patterns) > MAX_PATTERNS:
             raise ValueError(f"a memory filter has at most {MAX_PATTERNS} words, got {len(self.patterns)}")
         for pattern in self.patterns:
-            if not pattern.strip(" *") or len(pattern) > PATTERN_LENGTH or "\0" in pattern:
+            if not pattern.strip(" *") or len(pattern) > PATTERN_LENGTH or not is_storable(pattern):
                 raise ValueError(
                     f"a word of a memory filter has 1 to {PATTERN_LENGTH} characters, as tide or gossip*, got {pattern!r}"
                 )

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 import re
 from dataclasses import dataclass
 from enum import StrEnum
 
 from arbor.errors import Invalid
+from arbor.models.json_text import is_storable
 
 #: The longest text of a belief or aspect, in characters: the self is part of the prompt at every heartbeat.
 TEXT_LENGTH = 1_000
@@ -158,7 +158,7 @@ def check_text(name: str, text: str, *, longest: int = TEXT_LENGTH, empty: bool 
         raise Invalid(f"{name} needs a text")
     if len(text) > longest:
         raise Invalid(f"{name} must have at most {longest:,} characters, got {len(text):,}")
-    if "\0" in text or any("\ud800" <= character <= "\udfff" for character in text):
+    if not is_storable(text):
         raise Invalid(f"{name} must not contain a NUL character or half a surrogate pair")
 
 
@@ -173,7 +173,7 @@ def check_quality(kind: AspectKind, content: str) -> None:
 
 def check_share(name: str, value: float) -> None:
     """Raise Invalid unless the value is a number from 0 to 1."""
-    if not (math.isfinite(value) and 0 <= value <= 1):
+    if not 0 <= value <= 1:
         raise Invalid(f"{name} must be a number from 0 to 1, got {value}")
 
 

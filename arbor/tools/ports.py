@@ -16,6 +16,8 @@ from arbor.tools.texts import clean, one_line
 #: The most characters of a tool's description, and the most tools of one server.
 DESCRIPTION_LENGTH = 1_000
 MAX_TOOLS = 200
+#: The most unusable tools of one server that are listed with their reasons; the others are counted.
+MAX_SKIPPED = 100
 #: The most characters of a result.
 RESULT_LENGTH = 20_000
 #: The parts of a listing by which operators and models judge a tool.
@@ -63,10 +65,11 @@ class ListedTool:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Listing:
-    """The usable tools of a server, and a line for each tool that cannot be used."""
+    """The usable tools of a server, a line for each tool that cannot be used, up to a limit, and the number of these tools."""
 
     tools: tuple[ListedTool, ...]
     skipped: tuple[str, ...] = ()
+    unusable: int = 0
 
     @classmethod
     def of(cls, listed: Sequence[Mapping[str, Any]]) -> Listing:
@@ -85,7 +88,10 @@ class Listing:
                     skipped.append(f"{tool.name}: more than {MAX_TOOLS} tools")
                 else:
                     tools[tool.name] = tool
-        return cls(tools=tuple(tools.values()), skipped=tuple(skipped))
+        shown, left = skipped[:MAX_SKIPPED], len(skipped) - MAX_SKIPPED
+        if left > 0:
+            shown.append(f"{left:,} further tools are not listed here")
+        return cls(tools=tuple(tools.values()), skipped=tuple(shown), unusable=len(skipped))
 
     def tool(self, name: str) -> ListedTool | None:
         """Return the tool of this name; None without one."""

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from arbor.errors import Invalid
+from arbor.models.json_text import parse_storable
 from arbor.tools.texts import one_line
 
 type Schema = dict[str, Any]
@@ -94,7 +95,8 @@ def reduced_schema(schema: object) -> Schema:
     if len(properties) > MAX_ARGUMENTS:
         raise Invalid(f"it has {len(properties)} arguments; at most {MAX_ARGUMENTS} can be used")
     given = schema.get("required")
-    missing = [name for name in given if name not in properties] if isinstance(given, list) else []
+    # The list may contain anything, also values that cannot be keys.
+    missing = [name for name in given if name not in list(properties)] if isinstance(given, list) else []
     if missing:
         raise Invalid(
             f"it needs arguments that cannot be used: {one_line(', '.join(map(str, missing)), 200)}"
@@ -216,6 +218,7 @@ def _base_type(schema: Schema) -> str:
 def read_arguments(params: Mapping[str, Any], schema: Schema) -> dict[str, Any]:
     """Return the arguments of a call from an action's parameters: without nulls for optional ones, JSON texts parsed.
 
+    A text of JSON that cannot be stored, such as one with NaN or an escaped NUL, stays a text.
     Raises Invalid for arguments that are too large or nested too deeply.
     """
     required, known = schema.get("required", []), schema.get("properties", {})
@@ -237,8 +240,9 @@ def _parsed(value: Any, schema: Schema) -> Any:
     if not isinstance(value, str) or may_be_text or not _asked_as_text(schema):
         return value
     try:
-        return json.loads(value)
-    except (ValueError, RecursionError):
+        return parse_storable(value)
+    except ValueError:
+        # The schema's check of the text tells the model what is wrong.
         return value
 
 

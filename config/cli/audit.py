@@ -31,6 +31,7 @@ from config.cli.kit.tenancy import (
     in_tenant_transaction,
     with_optional_agent,
 )
+from config.cli.kit.text_files import read_text
 
 _COLUMNS = (
     OutputColumn("id", "id"),
@@ -104,7 +105,7 @@ def export(
 
 def verify(*, every: bool, heads: TextIO | None, tenant_slug: str | None) -> Output:
     """Verify chains; the exit code is a failure if a link is broken."""
-    exported = read_heads(heads.readlines()) if heads else {}
+    exported = read_heads(read_text(heads).split("\n")) if heads else {}
     reports = [
         (slug, verify_audit(chain, heads=exported.get(chain.name)))
         for slug, chain in _select_chains(every=every, tenant_slug=tenant_slug)

@@ -6,6 +6,7 @@ Exit codes: 0 done · 1 failed · 2 wrong usage · 3 already running · 130 inte
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 from typing import Any
 
@@ -16,6 +17,7 @@ from arbor.version import VERSION
 from config.cli.kit.declarations import ExitCode
 from config.cli.kit.printable import error_text
 from config.database_errors import explain_database_error
+from config.supervisor import MARK
 
 #: The commands by heading, in the order of the overview: name, module under `config.cli.commands` and summary, so that the
 #: overview imports none of them.
@@ -112,10 +114,10 @@ def main(args: list[str] | None = None) -> None:
         # An argument, standard input or a file; the error shows one character of it at most.
         sys.exit(_fail(_describe_text(error), ExitCode.FAILED))
     except Exception as error:
-        # A database that does not answer is reported in one line; a bug keeps its traceback.
-        if not _is_database_away(error):
+        # A database that does not answer, or is not prepared yet, is reported in one line; a bug keeps its traceback.
+        if (explanation := _explain(error)) is None:
             raise
-        sys.exit(_fail(explain_database_error(error, sys.modules["django.conf"].settings), ExitCode.FAILED))
+        sys.exit(_fail(explanation, ExitCode.FAILED))
     sys.exit(code if isinstance(code, int) else ExitCode.DONE)
 
 
@@ -141,7 +143,25 @@ def _refuse(error: click.ClickException) -> None:
     _fail(error.format_message(), ExitCode.USAGE)
 
 
-def _is_database_away(error: Exception) -> bool:
-    # Only a command that loaded Django can raise this error, so Django is not imported here.
+def _explain(error: Exception) -> str | None:
+    """Explain in one line an error of a database that does not answer, or is not prepared yet; None for other errors."""
+    # Only a command that loaded Django can raise these errors, so Django is not imported here.
     database = sys.modules.get("django.db")
-    return database is not None and isinstance(error, database.OperationalError)
+    if database is None or not isinstance(error, database.DatabaseError):
+        return None
+    if _is_preparing():
+        # Until then roles, tables or grants may be missing.
+        return "`arbor up` still prepares the database; try again in a moment"
+    if not isinstance(error, database.OperationalError):
+        return None
+    return explain_database_error(error, sys.modules["django.conf"].settings)
+
+
+def _is_preparing() -> bool:
+    """Return whether another process, an `arbor up`, prepares the database now."""
+    # The parts of `arbor up`, the step `prepare` among them, report their own errors.
+    if MARK in os.environ:
+        return False
+    # Imported here, because the help of commands needs neither.
+    folder = importlib.import_module("config.supervisor.run_folder").RunFolder
+    return bool(folder(importlib.import_module("config.environment").data_dir()).is_preparing())

@@ -26,6 +26,7 @@ from config.cli.kit.columns import OutputColumn, listing
 from config.cli.kit.declarations import ExitCode, Output
 from config.cli.kit.output import print_note
 from config.cli.kit.tenancy import ChosenAgent, actor, choose_agent, choose_tenant, with_optional_agent
+from config.cli.kit.text_files import read_text
 from config.cli.kit.values import json_or_text
 
 #: The largest file of replies or of a graph, which is read at once.
@@ -106,7 +107,7 @@ def _read_graph(which: str, tenant_slug: str | None) -> str:
     if not which:
         return heartbeat_text()
     if which == "-":
-        return sys.stdin.read()
+        return read_text(sys.stdin)
     path = Path(which)
     try:
         if path.is_file():

@@ -17,6 +17,7 @@ from config.cli.kit.columns import OutputColumn, listing, row_to_dict
 from config.cli.kit.declarations import Output
 from config.cli.kit.output import format_relative_time
 from config.cli.kit.tenancy import actor, choose_tenant, in_tenant_transaction
+from config.cli.kit.text_files import read_text
 
 _COLUMNS = (
     OutputColumn("provider", "provider"),
@@ -111,6 +112,6 @@ def _read_key(provider: str, *, key_file: Path | None, key_stdin: bool, no_key: 
         except UnicodeDecodeError as error:
             raise Invalid(f"{key_file} must be text in UTF-8") from error
     if key_stdin:
-        return sys.stdin.read().strip()
+        return read_text(sys.stdin).strip()
     key: str = click.prompt(f"Key of {provider}", hide_input=True)
     return key.strip()

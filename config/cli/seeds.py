@@ -25,7 +25,7 @@ from apps.fleet.seeds.saving import delete_saved_seed, open_saved_seed, save_see
 from apps.fleet.seeds.sections import SeedGroup
 from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
-from arbor.errors import Invalid, NotFound
+from arbor.errors import Invalid, NotFound, SeedInvalid
 from arbor.ids import read_id
 from arbor.seeds.diff import SectionDifference
 from arbor.seeds.manifest import SeedManifest
@@ -66,22 +66,33 @@ def format_size(size: int) -> str:
 def open_seed(text: str, tenant_id: UUID) -> Iterator[VerifiedSeed]:
     """Open and verify a seed: a file, or a saved seed of the tenant by its id. Raises NotFound, SeedInvalid."""
     with _file_of(text, tenant_id) as file:
-        yield receive_seed(file, tenant_id=tenant_id, actor=actor())
+        with _refuse_unreadable(text):
+            seed = receive_seed(file, tenant_id=tenant_id, actor=actor())
+        yield seed
 
 
 def _file_of(text: str, tenant_id: UUID) -> BinaryIO:
     path = Path(text)
-    try:
+    with _refuse_unreadable(text):
+        if path.is_dir():
+            raise SeedInvalid(f"{path} is a folder; a seed is a file")
         if path.is_file():
             return path.open("rb")
-    except OSError as error:
-        raise Invalid(f"the file {text} cannot be read: {error.strerror}") from error
     if (seed_id := read_id(text)) is not None:
         with tenant_transaction(tenant_id):
             return open_saved_seed(seed_id)
     raise NotFound(
         f"there is no file {text!r}, and it is no id of a saved seed; `arbor seed list` shows them"
     )
+
+
+@contextmanager
+def _refuse_unreadable(text: str) -> Iterator[None]:
+    """Turn an error of the file system into SeedInvalid."""
+    try:
+        yield
+    except OSError as error:
+        raise SeedInvalid(f"{text} cannot be read: {error.strerror}") from error
 
 
 @with_agent

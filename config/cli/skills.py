@@ -26,6 +26,7 @@ from arbor.knowledge.skills import MAX_SKILLS, parse_skill
 from config.cli.kit.columns import OutputColumn, listing, row_to_dict
 from config.cli.kit.declarations import Output
 from config.cli.kit.tenancy import ChosenAgent, actor, choose_tenant, in_agent_transaction
+from config.cli.kit.text_files import read_text
 
 SKILL_COLUMNS = (
     OutputColumn("name", "skill"),
@@ -83,7 +84,7 @@ def show(name: str, tenant_slug: str | None) -> Output:
 
 def add(file: TextIO, replace: bool, tenant_slug: str | None) -> Output:
     """Add a tenant's own skill from a file, or a new version of it."""
-    text = file.read()
+    text = read_text(file)
     with tenant_transaction(choose_tenant(tenant_slug).id):
         skill = (replace_skill if replace else add_skill)(text=text, actor=actor())
     verb = "Changed" if replace else "Added"
@@ -96,7 +97,7 @@ def add(file: TextIO, replace: bool, tenant_slug: str | None) -> Output:
 
 def check(file: TextIO) -> Output:
     """Check a SKILL.md file."""
-    skill = parse_skill(file.read())
+    skill = parse_skill(read_text(file))
     return Output(
         {"valid": True, "name": skill.name, "version": skill.version},
         text=f"{skill.name} {escape(skill.version)} is valid.",

@@ -29,6 +29,7 @@ from config.cli.kit.declarations import Output
 from config.cli.kit.lookup import tenant_of_name
 from config.cli.kit.output import format_relative_time
 from config.cli.kit.tenancy import actor, choose_tenant, tenant_having, tenant_or_all
+from config.cli.kit.text_files import read_text
 
 SERVER_COLUMNS = (
     OutputColumn("name", "name"),
@@ -71,7 +72,7 @@ def list_servers(tenant_slug: str | None) -> Output:
 
 def add(name: str, url: str, secret_stdin: bool, tenant_slug: str | None) -> Output:
     """Add a server and list its tools. A server that does not answer is added nevertheless."""
-    secret = sys.stdin.read().strip() if secret_stdin else ""
+    secret = read_text(sys.stdin).strip() if secret_stdin else ""
     tenant_id = choose_tenant(tenant_slug).id
     with tenant_transaction(tenant_id):
         server = add_server(name=name, url=url, secret=secret, actor=actor())

@@ -23,6 +23,7 @@ from config.cli.kit.declarations import Output
 from config.cli.kit.lookup import find_in_tenant
 from config.cli.kit.output import cut, format_relative_time, short
 from config.cli.kit.tenancy import actor, choose_tenant, in_tenant_transaction
+from config.cli.kit.text_files import read_text
 from config.cli.kit.values import json_or_text
 
 _COLUMNS = (
@@ -111,7 +112,7 @@ def show(tenant: Tenant, *, name: str, number: int | None) -> Output:
 
 def create(*, name: str, file: TextIO, tenant_slug: str | None, **options: Any) -> Output:
     """Create a workflow."""
-    request = _build_request(name, file.read(), enabled=None, **options)
+    request = _build_request(name, read_text(file), enabled=None, **options)
     tenant = choose_tenant(tenant_slug)
     with tenant_transaction(tenant.id):
         row = definitions.create_workflow(request=request, actor=actor())
@@ -122,7 +123,7 @@ def change(
     *, name: str, file: TextIO | None, enabled: bool | None, tenant_slug: str | None, **options: Any
 ) -> Output:
     """Change a workflow."""
-    source = file.read() if file is not None else None
+    source = read_text(file) if file is not None else None
     tenant = choose_tenant(tenant_slug)
     with tenant_transaction(tenant.id):
         # Locked before it is read: what is not given of the schedule stays as another change has left it.
@@ -141,7 +142,7 @@ def delete(tenant: Tenant, *, name: str) -> Output:
 
 def check(*, file: TextIO, tenant_slug: str | None) -> Output:
     """Check a definition; an error lists every fault."""
-    definition = read_definition(file.read())
+    definition = read_definition(read_text(file))
     tenant = choose_tenant(tenant_slug)
     value = {
         "tenant": tenant.slug,

@@ -34,7 +34,7 @@ class RunFolder:
         self.state_file = self.path / "up.json"
         #: The addresses of the servers, read by the settings of every process.
         self.servers_file = self.path / "servers.json"
-        #: The report of `arbor prepare` for the supervisor.
+        #: The report of `arbor prepare` for the supervisor; absent until the database is prepared.
         self.prepared_file = self.path / "prepared.json"
 
     def make(self) -> None:
@@ -65,6 +65,10 @@ class RunFolder:
         except (KeyError, psutil.NoSuchProcess):
             return None
         return process if is_same else None
+
+    def is_preparing(self) -> bool:
+        """Return whether a supervisor runs from this folder whose step `prepare` has not ended."""
+        return not self.prepared_file.exists() and self.supervisor() is not None
 
     def write_state(self, **fields: Any) -> None:
         """Write the state of this supervisor: its process, and further fields such as its parts."""

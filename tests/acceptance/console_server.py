@@ -25,7 +25,7 @@ def served(application: WSGIApplication) -> Iterator[str]:
     server.set_app(application)
     # Closing the server then waits for its threads, which close their connections to the database.
     server.daemon_threads = False
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread = threading.Thread(target=server.serve_forever, args=[0.02], daemon=True)
     thread.start()
     try:
         yield f"http://127.0.0.1:{server.server_port}"

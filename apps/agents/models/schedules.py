@@ -73,6 +73,7 @@ class HeartbeatSchedule(TenantModel):
     lease_until = models.DateTimeField(null=True)
     #: The number of running leases that were lost in a row.
     attempts = models.PositiveSmallIntegerField(default=0)
+    #: The reason for which the last heartbeat failed; empty: it did not.
     last_error = models.TextField(blank=True)
     #: Whether the agent is queued or running; null while off. Has the dispatcher's indexes, and is unchanged while a
     #: heartbeat runs.

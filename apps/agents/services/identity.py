@@ -29,6 +29,7 @@ from arbor.agents.endorsement import (
 from arbor.agents.identity import generate_key_pair
 from arbor.agents.keys import FIRST, KeyChain, KeyPurpose, next_key
 from arbor.errors import IdentityRefused, Invalid, NotFound
+from arbor.memory.content import check_text
 from arbor.signals import SignalName, signal
 
 _IDENTITIES = f"""
@@ -154,8 +155,9 @@ def _store_statement(
 
 def _valid_reason(reason: str) -> str:
     stripped = reason.strip()
-    if not 0 < len(stripped) <= REASON_LENGTH or "\0" in stripped:
+    if not 0 < len(stripped) <= REASON_LENGTH:
         raise Invalid(f"a reason has 1 to {REASON_LENGTH} characters, got {len(stripped)}")
+    check_text("a reason", stripped)
     return stripped
 
 

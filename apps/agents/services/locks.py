@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from uuid import UUID
 
 from apps.agents.models import Agent, HeartbeatSchedule
@@ -14,6 +15,12 @@ def lock_schedule(agent_id: UUID) -> None:
     A transaction that locks several things of an agent calls this first: heartbeats lock them in the order of their actions.
     """
     list(HeartbeatSchedule.objects.select_for_update().filter(agent_id=agent_id).values_list("epoch"))
+
+
+def lock_schedules(agent_ids: Collection[UUID]) -> None:
+    """Lock the schedules of several agents, in the order of ids, as batches of heartbeats do."""
+    schedules = HeartbeatSchedule.objects.select_for_update().filter(agent_id__in=agent_ids)
+    list(schedules.order_by("agent_id").values_list("epoch"))
 
 
 def lock_agent(agent_id: UUID) -> Agent:

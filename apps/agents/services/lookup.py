@@ -11,6 +11,7 @@ from apps.agents.models import Agent
 from arbor.agents.genome import AgentGenome
 from arbor.errors import Invalid, NotFound
 from arbor.ids import read_id
+from arbor.models.json_text import is_storable
 
 NAME_LENGTH = 64
 #: Names must be easy to type on a command line: letters of any script, digits, and punctuation of names.
@@ -33,7 +34,7 @@ def agent_by_name(name: str) -> Agent:
 
     Raises NotFound with the names that exist.
     """
-    matches: list[Agent] = list(Agent.objects.filter(name__iexact=name.strip()))
+    matches: list[Agent] = list(Agent.objects.filter(name__iexact=name.strip())) if is_storable(name) else []
     exact = [agent for agent in matches if agent.name == name.strip()]
     if exact or len(matches) == 1:
         return (exact or matches)[0]
@@ -64,7 +65,7 @@ def find_agent(ref: UUID | str) -> Agent:
     if isinstance(ref, UUID):
         return agent_by_id(ref)
     named = ref.strip()
-    if not named or "\0" in named:
+    if not named or not is_storable(named):
         raise NotFound(f"an agent is named by its id or its name, got {ref!r}")
     by_id = Q(public_id=named)
     if (agent_id := read_id(named)) is not None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
@@ -21,6 +20,7 @@ from apps.tenants.scope import current_tenant
 from arbor.errors import Invalid
 from arbor.heartbeat.views import PERCEPT_LENGTH
 from arbor.ids import uuid7
+from arbor.memory.content import check_json, check_text
 from arbor.signals import SignalName, signal
 
 #: Kinds of percepts that persons and programs may create.
@@ -69,10 +69,9 @@ def create_percept(
 ) -> Percept:
     """Create a percept of any kind, as `perceive` does. Raises NotFound, Invalid."""
     content = content.strip()
-    if not content or len(content) > PERCEPT_LENGTH or "\0" in content:
-        raise Invalid(
-            f"a percept has 1 to {PERCEPT_LENGTH:,} characters and no NUL, got {len(content):,} characters"
-        )
+    if not 1 <= len(content) <= PERCEPT_LENGTH:
+        raise Invalid(f"a percept has 1 to {PERCEPT_LENGTH:,} characters, got {len(content):,}")
+    check_text("a percept", content)
     known = dict(detail or {})
     _check_detail(known)
     urgent = urgent or kind == PerceptKind.INTERRUPT
@@ -132,13 +131,6 @@ def pause_schedule(*, agent_id: UUID, until: datetime) -> None:
 
 
 def _check_detail(detail: Mapping[str, Any]) -> None:
-    try:
-        text = json.dumps(detail, allow_nan=False)
-        # Half a surrogate pair, which no column can store, has no encoding.
-        json.dumps(detail, ensure_ascii=False).encode()
-    except (TypeError, ValueError) as error:
-        raise Invalid(f"a percept's detail is a JSON object: {error}") from error
-    if len(text) > DETAIL_LENGTH or "\\u0000" in text:
-        raise Invalid(
-            f"a percept's detail has at most {DETAIL_LENGTH:,} characters and no NUL, got {len(text):,}"
-        )
+    text = check_json("a percept's detail", detail)
+    if len(text) > DETAIL_LENGTH:
+        raise Invalid(f"a percept's detail has at most {DETAIL_LENGTH:,} characters, got {len(text):,}")

@@ -81,7 +81,7 @@ class Completion:
 
 
 def finish_reason(answer: StoredAnswer) -> str:
-    """Return the reason for which a reply ended: `content_filter` if a boundary withheld it."""
+    """Return the reason for which a reply ended: `content_filter` if a reflex or a boundary withheld it."""
     return "content_filter" if answer.is_withheld else "stop"
 
 

@@ -10,7 +10,7 @@ from django.http import HttpRequest
 from ninja import Router, Schema, Status
 from pydantic import Field
 
-from apps.api.authentication import ADMINISTER
+from apps.api.authentication import OPERATE
 from apps.api.paging import ListPage, Paging, page_of
 from apps.api.requests import access_of
 from apps.api.rows import Input, row_of_tenant
@@ -178,7 +178,7 @@ def list_channels(request: HttpRequest, page: Paging) -> ListPage[ChannelResourc
     return page_of(Channel.objects.defer("sealed_secret"), page, order="name", to_resource=ChannelResource.of)
 
 
-@router.post("/channels", response={201: NewChannelResource}, auth=ADMINISTER, summary="Add a channel")
+@router.post("/channels", response={201: NewChannelResource}, auth=OPERATE, summary="Add a channel")
 @answers_secret
 def create_channel(request: HttpRequest, payload: ChannelInput) -> Status[NewChannelResource]:
     """Add a channel. The secret that signs a webhook's requests is shown once."""
@@ -189,7 +189,7 @@ def create_channel(request: HttpRequest, payload: ChannelInput) -> Status[NewCha
 @router.post(
     "/channels/{uuid:channel_id}/test-message",
     response=ChannelResource,
-    auth=ADMINISTER,
+    auth=OPERATE,
     summary="Send a test message",
 )
 @own_transactions
@@ -206,7 +206,7 @@ def try_channel(request: HttpRequest, channel_id: UUID) -> ChannelResource:
 @router.post(
     "/channels/{uuid:channel_id}/{verb}",
     response=ChannelResource,
-    auth=ADMINISTER,
+    auth=OPERATE,
     summary="Enable or disable a channel",
 )
 def change_channel(
@@ -220,7 +220,7 @@ def change_channel(
 
 
 @router.delete(
-    "/channels/{uuid:channel_id}", response=ChannelResource, auth=ADMINISTER, summary="Remove a channel"
+    "/channels/{uuid:channel_id}", response=ChannelResource, auth=OPERATE, summary="Remove a channel"
 )
 def delete_channel(request: HttpRequest, channel_id: UUID) -> ChannelResource:
     """Remove a channel. Its pending messages fail; sent ones stay on record."""

@@ -11,7 +11,7 @@ from ninja import Query, Router, Schema, Status
 from pydantic import Field
 
 from apps.agents.models import Agent
-from apps.api.authentication import ADMINISTER
+from apps.api.authentication import OPERATE
 from apps.api.paging import ListPage, Paging, page_of
 from apps.api.requests import access_of
 from apps.api.rows import Input, row_of_tenant
@@ -186,7 +186,7 @@ def list_hooks(request: HttpRequest, page: Paging) -> ListPage[HookResource]:
     return page_of(Hook.objects.defer("sealed_secret"), page, order="name", to_resource=HookResource.of)
 
 
-@router.post("/hooks", response={201: HookSecretResource}, auth=ADMINISTER, summary="Create a hook")
+@router.post("/hooks", response={201: HookSecretResource}, auth=OPERATE, summary="Create a hook")
 @answers_secret
 def add_hook(request: HttpRequest, payload: HookInput) -> Status[HookSecretResource]:
     """Create a hook of an agent. The secret by which its sender signs is shown once."""
@@ -209,7 +209,7 @@ def show_hook(request: HttpRequest, hook_id: UUID) -> HookResource:
     return HookResource.of(row_of_tenant(Hook, hook_id))
 
 
-@router.patch("/hooks/{uuid:hook_id}", response=HookResource, auth=ADMINISTER, summary="Change a hook")
+@router.patch("/hooks/{uuid:hook_id}", response=HookResource, auth=OPERATE, summary="Change a hook")
 def patch_hook(request: HttpRequest, hook_id: UUID, change: HookPatch) -> HookResource:
     """Change the mapping, the events and the urgency of a hook. Fields that are left out stay."""
     hook = row_of_tenant(Hook, hook_id)
@@ -227,7 +227,7 @@ def patch_hook(request: HttpRequest, hook_id: UUID, change: HookPatch) -> HookRe
 @router.post(
     "/hooks/{uuid:hook_id}/secret",
     response=HookSecretResource,
-    auth=ADMINISTER,
+    auth=OPERATE,
     summary="Rotate a hook's secret",
 )
 @answers_secret
@@ -243,7 +243,7 @@ def rotate_secret(request: HttpRequest, hook_id: UUID, payload: HookSecretInput)
 
 
 @router.post(
-    "/hooks/{uuid:hook_id}/{verb}", response=HookResource, auth=ADMINISTER, summary="Switch a hook on or off"
+    "/hooks/{uuid:hook_id}/{verb}", response=HookResource, auth=OPERATE, summary="Switch a hook on or off"
 )
 def change_state(request: HttpRequest, hook_id: UUID, verb: Literal["enable", "disable"]) -> HookResource:
     """Switch a hook on or off. Deliveries at a hook that is off are refused, so that their senders repeat them."""
@@ -252,7 +252,7 @@ def change_state(request: HttpRequest, hook_id: UUID, verb: Literal["enable", "d
     )
 
 
-@router.delete("/hooks/{uuid:hook_id}", response=HookResource, auth=ADMINISTER, summary="Delete a hook")
+@router.delete("/hooks/{uuid:hook_id}", response=HookResource, auth=OPERATE, summary="Delete a hook")
 def remove_hook(request: HttpRequest, hook_id: UUID) -> HookResource:
     """Delete a hook with the log of its deliveries."""
     return HookResource.of(delete_hook(hook_id=hook_id, actor=access_of(request).actor))
@@ -274,7 +274,7 @@ def list_deliveries(
 @router.post(
     "/deliveries/{uuid:delivery_id}/resend",
     response=DeliveryResource,
-    auth=ADMINISTER,
+    auth=OPERATE,
     summary="Send a delivery again",
 )
 def resend(request: HttpRequest, delivery_id: UUID) -> DeliveryResource:

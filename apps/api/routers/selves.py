@@ -19,10 +19,12 @@ from apps.selves.services.beliefs import add_belief, drop_belief, revise_belief
 from apps.selves.services.decisions import ProposalVerdict, decide_proposal
 from apps.selves.services.inner_state import read_inner_state
 from apps.selves.services.preferences import set_preference, unset_preference
-from apps.selves.services.proposals import propose
+from apps.selves.services.proposals import propose_by_person
 from arbor.errors import AlreadyExists
 from arbor.selves.proposals import NewProposal, ProposalKind, ProposalStatus
 from arbor.selves.values import (
+    DEFAULT_CONFIDENCE,
+    DEFAULT_STABILITY,
     DEFAULT_STRENGTH,
     AspectKind,
     AspectRevision,
@@ -61,8 +63,8 @@ class BeliefInput(Input):
 
     statement: _Text
     category: BeliefCategory = BeliefCategory.WORLD
-    confidence: _Share = 0.8
-    stability: _Share = 0.7
+    confidence: _Share = DEFAULT_CONFIDENCE
+    stability: _Share = DEFAULT_STABILITY
 
 
 class BeliefChange(Input):
@@ -96,7 +98,7 @@ class AspectInput(Input):
     content: _Text
     kind: AspectKind
     strength: _Share = DEFAULT_STRENGTH
-    stability: _Share = 0.7
+    stability: _Share = DEFAULT_STABILITY
 
 
 class AspectChange(Input):
@@ -333,7 +335,7 @@ def create_proposal(
     new = NewProposal(
         kind=proposal.kind, content=proposal.content, confidence=proposal.confidence, source=SOURCE
     )
-    outcome = propose(agent_id=agent_id, proposals=[new])
+    outcome = propose_by_person(agent_id=agent_id, new=new)
     if not outcome.made:
         raise AlreadyExists("the same proposal waits for a decision already")
     return Status(201, ProposalResource.model_validate(outcome.made[0]))

@@ -11,7 +11,7 @@ from ninja import Router, Schema, Status
 from pydantic import Field
 
 from apps.agents.models import Agent
-from apps.api.authentication import ADMINISTER
+from apps.api.authentication import OPERATE
 from apps.api.paging import ListPage, Paging, page_of
 from apps.api.requests import access_of
 from apps.api.rows import Input, row_of_tenant
@@ -78,7 +78,7 @@ def list_webhooks(request: HttpRequest, page: Paging) -> ListPage[WebhookResourc
     )
 
 
-@router.post("/webhooks", response={201: NewWebhookResource}, auth=ADMINISTER, summary="Create a webhook")
+@router.post("/webhooks", response={201: NewWebhookResource}, auth=OPERATE, summary="Create a webhook")
 @answers_secret
 def add_webhook(request: HttpRequest, payload: WebhookInput) -> Status[NewWebhookResource]:
     """Create a webhook for signals from now on. The secret that signs its requests is shown once."""
@@ -97,7 +97,7 @@ def show_webhook(request: HttpRequest, webhook_id: UUID) -> WebhookResource:
 @router.post(
     "/webhooks/{uuid:webhook_id}/secret",
     response=NewWebhookResource,
-    auth=ADMINISTER,
+    auth=OPERATE,
     summary="Rotate a webhook's secret",
 )
 @answers_secret
@@ -110,7 +110,7 @@ def rotate_secret(request: HttpRequest, webhook_id: UUID) -> NewWebhookResource:
 @router.post(
     "/webhooks/{uuid:webhook_id}/{verb}",
     response=WebhookResource,
-    auth=ADMINISTER,
+    auth=OPERATE,
     summary="Pause or resume a webhook",
 )
 def change_webhook(
@@ -123,7 +123,7 @@ def change_webhook(
 
 
 @router.delete(
-    "/webhooks/{uuid:webhook_id}", response=WebhookResource, auth=ADMINISTER, summary="Delete a webhook"
+    "/webhooks/{uuid:webhook_id}", response=WebhookResource, auth=OPERATE, summary="Delete a webhook"
 )
 def remove_webhook(request: HttpRequest, webhook_id: UUID) -> WebhookResource:
     """Delete a webhook."""

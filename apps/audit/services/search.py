@@ -14,6 +14,7 @@ from apps.audit.models import AuditAction, AuditEvent
 from apps.tenants.scope import current_tenant
 from arbor.audit.levels import AuditLevel
 from arbor.errors import Invalid, NotFound
+from arbor.memory.content import check_text
 
 #: Characters of a searched text at most.
 TERM_LENGTH = 200
@@ -34,11 +35,11 @@ class AuditFilter:
     until: datetime | None = None
 
     def in_message(self) -> Q:
-        """Return the condition that the message has all words. Raises Invalid for a text that is too long or contains NUL."""
+        """Return the condition that the message has all words. Raises Invalid for a text that is too long or cannot be stored."""
         return Q(*(Q(message__icontains=word) for word in _searched(self.words).split()))
 
     def filter_rows[M: QuerySet[Any]](self, rows: M) -> M:
-        """Filter rows of the audit log. Raises Invalid for a text that is too long or contains NUL."""
+        """Filter rows of the audit log. Raises Invalid for a text that is too long or cannot be stored."""
         rows = rows.filter(self.in_message())
         if self.actor:
             rows = rows.filter(actor__startswith=_searched(self.actor))
@@ -82,10 +83,9 @@ def events_with(term: str) -> QuerySet[AuditEvent]:
 
 
 def _searched(text: str) -> str:
-    """Return a searched text without the space around it. Raises Invalid for one that is too long, or has a NUL character."""
+    """Return a searched text without the space around it. Raises Invalid for one that is too long, or cannot be stored."""
     wanted = text.strip()
-    if "\0" in wanted:
-        raise Invalid("a search of the audit log takes text without NUL characters, got one with NUL")
+    check_text("a search of the audit log", wanted)
     if len(wanted) > TERM_LENGTH:
         raise Invalid(f"a search of the audit log takes up to {TERM_LENGTH} characters, got {len(wanted)}")
     return wanted

@@ -19,7 +19,8 @@ from apps.authority.services.modes import set_mode
 from apps.signals.services.emission import emit
 from arbor.authority.approvals import TRANSITIONS, ApprovalStatus
 from arbor.authority.modes import TrustMode
-from arbor.errors import Invalid, NotFound, TransitionIllegal
+from arbor.errors import NotFound, TransitionIllegal
+from arbor.memory.content import check_line
 from arbor.signals import SignalName, signal
 
 #: Characters of a reason.
@@ -101,8 +102,7 @@ def expire_approvals(*, agent_id: UUID, now: datetime) -> int:
 
 def _decide(approval_id: UUID, status: ApprovalStatus, *, actor: str, reason: str) -> ActionApproval:
     reason = reason.strip()
-    if len(reason) > REASON_LENGTH or "\0" in reason:
-        raise Invalid(f"a reason has at most {REASON_LENGTH:,} characters and no NUL, got {len(reason):,}")
+    check_line("a reason", reason, REASON_LENGTH)
     # In the order of heartbeats, which lock the schedule while they read and use approvals.
     lock_schedule(approval_of(approval_id).agent_id)
     row: ActionApproval = ActionApproval.objects.select_for_update().get(id=approval_id)

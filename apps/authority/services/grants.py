@@ -34,6 +34,7 @@ from arbor.authority.grants import (
 )
 from arbor.errors import AlreadyExists, CapabilityDenied, CapabilityInvalid, Invalid, LimitReached, NotFound
 from arbor.ids import uuid7
+from arbor.memory.content import check_text
 from arbor.signals import SignalName, signal
 from arbor.values import replace
 
@@ -184,8 +185,9 @@ def delegate_capability(
 def revoke_capability(*, capability_id: UUID, reason: str, actor: str) -> int:
     """Revoke a grant and all grants delegated from it; return how many were in force. Raises NotFound, Invalid without a reason."""
     why = reason.strip()
-    if not 0 < len(why) <= REASON_LENGTH or "\0" in why:
+    if not 0 < len(why) <= REASON_LENGTH:
         raise Invalid(f"a reason has 1 to {REASON_LENGTH} characters, got {len(why)}")
+    check_text("a reason", why)
     row = _lock_grant(capability_id)
     if row.revoked_at is not None:
         raise Invalid(f"{capability_name(row.id)} was revoked already: {row.revoked_reason}")

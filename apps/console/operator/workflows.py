@@ -13,7 +13,7 @@ from django.contrib import messages
 from django.db import transaction
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
-from django.views.decorators.http import require_POST
+from django.views.decorators.http import require_http_methods, require_POST
 from unfold.widgets import UnfoldAdminTextareaWidget, UnfoldAdminTextInputWidget
 
 from apps.console.access import Right, actor_of, has_right
@@ -120,6 +120,7 @@ def read_values(text: str) -> dict[str, Any]:
     return values
 
 
+@require_http_methods(["GET", "HEAD", "POST"])
 def edit_workflow(request: HttpRequest, workflow_id: UUID) -> HttpResponse:
     """Show the form of a workflow; a valid one is stored, another definition as a new version."""
     if not has_right(request, Right.OPERATE):

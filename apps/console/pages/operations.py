@@ -12,7 +12,7 @@ from django.db.models import QuerySet
 from django.db.models.functions import Now
 from django.utils import timezone
 
-from apps.agents.models import Agent, HeartbeatSchedule
+from apps.agents.models import DUE_AT, Agent, HeartbeatSchedule
 from apps.calls.models import ExternalCall
 from apps.console.badges import RowCount
 from apps.console.paging import ROWS_COUNTED
@@ -165,7 +165,10 @@ _BACKLOGS: Mapping[str, tuple[str, str]] = {
 def _counted_rows() -> dict[str, QuerySet[Any]]:
     schedules = HeartbeatSchedule.objects
     return {
-        "due": schedules.filter(in_flight=False, next_due_at__lte=Now()),
+        # `next_due_at` is repeated because it has an index; `DUE_AT` excludes agents in a conversation.
+        "due": schedules.annotate(claimable_at=DUE_AT).filter(
+            in_flight=False, next_due_at__lte=Now(), claimable_at__lte=Now()
+        ),
         "under_way": schedules.filter(in_flight=True),
         "maintenance_calls": ExternalCall.objects.filter(errand_status__in=["pending", "running"]),
         "outbox": OutboxMessage.objects.filter(status__in=[DeliveryStatus.PENDING, DeliveryStatus.SENDING]),

@@ -9,6 +9,7 @@ from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.core.validators import validate_email
 from django.db import IntegrityError, transaction
+from django.db.models import Q
 from django.utils import timezone
 
 from apps.audit.models import AuditAction
@@ -22,11 +23,13 @@ from arbor.adapters.webhook import check_url, redact_url
 from arbor.contacts.ports import DeliverableMessage
 from arbor.contacts.signing import new_secret, open_secret, seal_secret
 from arbor.contacts.values import Audience, ChannelKind
-from arbor.errors import AlreadyExists, Invalid, NotFound
+from arbor.errors import AlreadyExists, Invalid, LimitReached, NotFound
 from arbor.ids import uuid7
 
 NAME_LENGTH = 60
 TARGET_LENGTH = 500
+#: Channels of one owner for an audience at most: each message to it is a row and a request for each of them.
+MAX_CHANNELS = 50
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,7 +70,7 @@ def add_channel(
 ) -> NewChannel:
     """Add a channel of an agent, or of all agents of the tenant that have none of their own for the audience.
 
-    Raises Invalid for a wrong name or target, AlreadyExists, and ConfigurationInvalid without a master key.
+    Raises Invalid for a wrong name or target, LimitReached, AlreadyExists, and ConfigurationInvalid without a master key.
     """
     name, target = (
         valid_row_name(name, whose="a channel's", longest=NAME_LENGTH),
@@ -82,6 +85,11 @@ def add_channel(
         audience=audience,
         target=target,
     )
+    if Channel.objects.filter(Q(agent_id=agent_id), audience=audience).count() >= MAX_CHANNELS:
+        owner = "an agent" if agent_id else "a tenant"
+        raise LimitReached(
+            f"{owner} has at most {MAX_CHANNELS} channels for the audience {audience}; remove one that is not needed"
+        )
     secret = ""
     if kind is ChannelKind.WEBHOOK:
         secret = new_secret()

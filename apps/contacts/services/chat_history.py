@@ -6,6 +6,7 @@ from collections.abc import Collection, Sequence
 from datetime import datetime
 from uuid import UUID
 
+from django.db.models import Q
 from django.db.models.functions import Lower
 
 from apps.contacts.models import ChatMessage, ChatSession
@@ -25,15 +26,17 @@ def history(*, agent_id: UUID, limit: int, session_id: UUID | None = None) -> li
 
 def last_talks(agent_id: UUID, names: Sequence[str]) -> dict[str, datetime]:
     """Return when the named people last talked with an agent, by their casefolded names. One statement."""
-    people = [f"{kind}:{name.casefold()}" for name in names for kind in _PERSON_KINDS]
+    folded = [f"{kind}:{name.casefold()}" for name in names for kind in _PERSON_KINDS]
+    given = [f"{kind}:{name}" for name in names for kind in _PERSON_KINDS]
     rows = (
         ChatSession.objects.filter(agent_id=agent_id)
         .annotate(folded=Lower("person"))
-        .filter(folded__in=people)
+        # PostgreSQL and Python fold some letters, such as ß, in different ways, so that names are compared as given too.
+        .filter(Q(folded__in=folded) | Q(person__in=given))
         .order_by("last_at")
-        .values_list("folded", "last_at")
+        .values_list("person", "last_at")
     )
-    return {person.partition(":")[2]: last_at for person, last_at in rows}
+    return {person.partition(":")[2].casefold(): last_at for person, last_at in rows}
 
 
 def people_of(sessions: Collection[UUID]) -> dict[UUID, str]:

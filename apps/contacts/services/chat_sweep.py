@@ -40,9 +40,14 @@ def _sweep_agent(tenant_id: UUID, agent_id: UUID) -> int:
     return sum(_sweep_conversation(tenant_id, session) for session in sessions)
 
 
-def _sweep_conversation(tenant_id: UUID, session: ChatSession) -> bool:
-    quiet = datetime.now(UTC) - session.last_at
+def _sweep_conversation(tenant_id: UUID, listed: ChatSession) -> bool:
     with tenant_transaction(tenant_id):
+        # Read again under the lock, because the conversation may go on, or end, after it was listed.
+        open_sessions = ChatSession.objects.select_for_update().filter(ended_at__isnull=True)
+        session = open_sessions.filter(id=listed.id).first()
+        if session is None:
+            return False
+        quiet = datetime.now(UTC) - session.last_at
         turn = waiting_turn(session.id)
         if turn is None:
             if quiet < settings.ARBOR_CHAT_IDLE:

@@ -32,9 +32,9 @@ from arbor.errors import NotFound, TransitionIllegal
 #: The beginning of the keys of conversations that consist of tasks; the client's name of the conversation follows.
 _KEY = "a2a:"
 CONTEXT_LENGTH = 96
-#: Parts of the details of answers.
-_WITHHELD = {"boundaries": [{"withheld": True}]}
-_CANCELED = {"canceled": True}
+#: Which answers a reflex or a boundary withheld, and which turns were canceled, by the details of the answers.
+_WITHHELD = Q(detail__has_key="reflex") | Q(detail__contains={"boundaries": [{"withheld": True}]})
+_CANCELED = Q(detail__contains={"canceled": True})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -163,7 +163,6 @@ def _turns(client: TaskClient) -> QuerySet[Any]:
 
 def _in_state(state: TaskState) -> Q:
     answers = _answers()
-    canceled, withheld = Q(detail__contains=_CANCELED), Q(detail__contains=_WITHHELD)
     published = Exists(PartialReply.objects.filter(turn_id=OuterRef("id")))
     match state:
         case TaskState.SUBMITTED:
@@ -171,13 +170,13 @@ def _in_state(state: TaskState) -> Q:
         case TaskState.WORKING:
             return Q(answer_id=None) & Q(published)
         case TaskState.CANCELED:
-            return Q(Exists(answers.filter(canceled)))
+            return Q(Exists(answers.filter(_CANCELED)))
         case TaskState.FAILED:
-            return Q(Exists(answers.exclude(error="").exclude(canceled)))
+            return Q(Exists(answers.exclude(error="").exclude(_CANCELED)))
         case TaskState.REJECTED:
-            return Q(Exists(answers.filter(withheld, error="")))
+            return Q(Exists(answers.filter(_WITHHELD, error="")))
         case TaskState.COMPLETED:
-            return Q(Exists(answers.filter(error="").exclude(withheld)))
+            return Q(Exists(answers.filter(error="").exclude(_WITHHELD)))
 
 
 def _tasks(turns: QuerySet[Any]) -> list[ClientTask]:

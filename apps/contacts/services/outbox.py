@@ -23,8 +23,9 @@ from apps.signals.services.emission import emit
 from apps.tenants.scope import OPS, current_tenant
 from arbor.contacts.delivery import mentioned_ids, possible_names
 from arbor.contacts.values import DELIVERY_TRANSITIONS, Audience, ChannelKind, DeliveryStatus
-from arbor.errors import Invalid, NotFound, TransitionIllegal
+from arbor.errors import NotFound, TransitionIllegal
 from arbor.ids import uuid7
+from arbor.memory.content import check_text
 from arbor.signals import Signal, SignalName, signal
 
 _INBOX = "inbox"
@@ -59,8 +60,8 @@ def add_to_outbox(message: OutgoingMessage) -> list[OutboxMessage]:
     is stored once. At most three statements besides that of the signals; one more if a public text has a name after `@`. Raises
     Invalid, and NotFound for a platform without a channel.
     """
-    if "\0" in message.subject + message.content:
-        raise Invalid("a message must not contain a NUL character")
+    check_text("a message", message.subject)
+    check_text("a message", message.content)
     channels = channels_for(agent_id=message.agent_id, audience=message.audience, platform=message.platform)
     rows = [_new_row(message, channel) for channel in channels] or [_new_row(message, None)]
     rows += [_new_peer_row(message, agent_id) for agent_id in _mentioned(message)]

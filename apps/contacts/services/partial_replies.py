@@ -152,6 +152,7 @@ def stored_answer(row: ChatMessage) -> StoredAnswer:
         content=row.content,
         error=row.error,
         model=row.model,
-        is_withheld=any(match["withheld"] for match in row.detail.get("boundaries", [])),
+        is_withheld="reflex" in row.detail
+        or any(match["withheld"] for match in row.detail.get("boundaries", [])),
         is_canceled=bool(row.detail.get("canceled")),
     )

@@ -18,7 +18,10 @@ from apps.contacts.services.chat_prepare import PreparedRequest, prepare, store_
 from apps.default_model import default_model
 from apps.tenants.scope import tenant_transaction
 from arbor.contacts.chat_reply import read_chat_reply
+from arbor.contacts.values import Speaker
 from arbor.errors import NotFound, TransitionIllegal
+from arbor.memory.content import check_line
+from arbor.models.handles import HANDLE_LENGTH
 
 #: The name of a program's model, where the program does not say.
 UNNAMED_MODEL = "program/unnamed"
@@ -64,9 +67,10 @@ def finalize_turn(
 ) -> ChatMessage:
     """Check a model's text against the agent's boundaries, store it as the agent's turn, and remember both turns.
 
-    Raises ReplyInvalid for a text without an answer, NotFound for an unknown turn, and TransitionIllegal for one that is answered
-    already, here or by the fleet.
+    Raises ReplyInvalid for a text without an answer, Invalid for the name of the model, NotFound for an unknown turn of a person, and
+    TransitionIllegal for one that is answered already, here or by the fleet.
     """
+    check_line("model", model, HANDLE_LENGTH)
     subject = subject_of_turn(
         turn.session_id, turn.turn_id, recalled=[dict(memory) for memory in turn.recalled]
     )
@@ -86,10 +90,12 @@ def _require_pending(agent_id: UUID, turn: AskedTurn) -> ChatMessage:
     """Lock the conversation, and return its turn. Raises NotFound, and TransitionIllegal if the turn is answered or asked."""
     sessions = ChatSession.objects.select_for_update().filter(id=turn.session_id, agent_id=agent_id)
     asked = (
-        ChatMessage.objects.filter(id=turn.turn_id, session_id=turn.session_id).first() if sessions else None
+        ChatMessage.objects.filter(id=turn.turn_id, session_id=turn.session_id, speaker=Speaker.USER).first()
+        if sessions
+        else None
     )
     if asked is None:
-        raise NotFound(f"there is no turn {turn.turn_id} of this agent")
+        raise NotFound(f"there is no turn {turn.turn_id} of a person with this agent")
     if answer_to(asked) is not None:
         raise TransitionIllegal(f"the turn {turn.turn_id} is answered already")
     calls = ExternalCall.objects.filter(

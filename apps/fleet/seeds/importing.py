@@ -15,6 +15,7 @@ from apps.agents.services.lookup import valid_name
 from apps.audit.models import AuditAction
 from apps.audit.services import record
 from apps.authority.services.trust_tiers import create_tiers
+from apps.fleet.policy import check_policy
 from apps.fleet.seeds.capture import CaptureOptions
 from apps.fleet.seeds.exporting import export_seed
 from apps.fleet.seeds.files import VerifiedSeed, receive_seed
@@ -32,7 +33,7 @@ from apps.tenants.scope import APP, current_tenant, tenant_transaction
 from apps.tenants.services import require_active
 from arbor.agents.capabilities import CapabilityUri
 from arbor.agents.identity import KeyPair, generate_key_pair
-from arbor.errors import AlreadyExists, CapabilityInvalid, SeedInvalid
+from arbor.errors import AlreadyExists, CapabilityInvalid, Invalid, SeedInvalid
 from arbor.ids import uuid7
 from arbor.seeds.id_mapping import IdMapping
 from arbor.signals import SignalName, label, signal
@@ -112,6 +113,10 @@ def _import(seed: VerifiedSeed, options: ImportOptions, action: AuditAction, act
         skipped=frozenset({"percepts"}),
     )
     writer.write(seed.rows())
+    try:
+        check_policy(agent.id)
+    except (Invalid, ValueError) as error:
+        raise SeedInvalid(f"the policy of the seed cannot be used: {error}") from error
     if "state" not in writer.written:
         AgentState.objects.create(tenant_id=agent.tenant_id, agent=agent)
     report = SeedReport(

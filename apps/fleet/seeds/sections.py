@@ -10,6 +10,7 @@ from typing import Any
 
 from django.db import models
 from pgvector.django import HalfVectorField, SparseVectorField
+from pydantic import ValidationError
 
 from apps.agents.models import AgentPolicy, AgentState, Percept
 from apps.goals.models import Goal, GoalMemoryLink, Intent, Plan, PlanStep, ProgressNote, Satisfaction
@@ -43,8 +44,10 @@ from apps.selves.models import (
 )
 from apps.tenants.fields import PackedJSON, WithinTenant
 from apps.tenants.models import TenantModel
+from arbor.errors import SeedInvalid
 from arbor.goals.intents import IntentStatus
 from arbor.goals.plans import PlanStatus
+from arbor.heartbeat.working_memory import WorkingMemory
 
 type Values = dict[str, Any]
 
@@ -78,6 +81,8 @@ class ColumnCheck:
     allowed: frozenset[Any] | None
     #: The types that its JSON may have.
     types: tuple[type, ...]
+    #: Whether a text must be a time that a row can be read with.
+    is_time: bool
     default: Callable[[], Any]
 
 
@@ -103,6 +108,8 @@ class SeedSection:
     frees: str = ""
     #: Changes the values of a row before they are written to the seed.
     prepare: Callable[[Values], Values] | None = None
+    #: Checks the values of a row of a seed beyond their types. Raises SeedInvalid.
+    check: Callable[[Values], None] | None = None
 
     @cached_property
     def columns(self) -> tuple[Any, ...]:
@@ -125,6 +132,7 @@ class SeedSection:
                 column=str(field.column),
                 allowed=_allowed(field),
                 types=_types(field),
+                is_time=isinstance(field, models.DateTimeField),
                 default=field.get_default,
             )
             for field in self.columns
@@ -177,6 +185,14 @@ def _types(field: Any) -> tuple[type, ...]:
     return (*types, type(None)) if field.null else types
 
 
+def _check_state(values: Values) -> None:
+    """Check that heartbeats can read the working memory: they cannot begin without one."""
+    try:
+        WorkingMemory.model_validate(values["working_memory"])
+    except ValidationError as error:
+        raise SeedInvalid("state of the seed has a working_memory that this Arbor cannot read") from error
+
+
 def _released(values: Values) -> Values:
     """Return the values of an intent without the lock of a heartbeat."""
     if values["status"] == IntentStatus.LOCKED:
@@ -188,7 +204,7 @@ def _released(values: Values) -> Values:
 SECTIONS: tuple[SeedSection, ...] = (
     SeedSection(name="policy", model=AgentPolicy, group=SeedGroup.POLICY),
     SeedSection(name="knowledge", model=AgentKnowledge, group=SeedGroup.POLICY),
-    SeedSection(name="state", model=AgentState, group=SeedGroup.STATE),
+    SeedSection(name="state", model=AgentState, group=SeedGroup.STATE, check=_check_state),
     SeedSection(name="episodes", model=Episode, group=SeedGroup.MEMORIES),
     SeedSection(
         name="memories",

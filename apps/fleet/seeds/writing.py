@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -20,8 +21,9 @@ from apps.tenants.encoding import to_json
 from apps.tenants.packing import in_json, pack
 from apps.tenants.postgresql.arrays import Reals
 from apps.tenants.statements import change
+from arbor.clock import to_utc
 from arbor.embedding.models import EmbeddingModel
-from arbor.errors import SeedInvalid
+from arbor.errors import Invalid, SeedInvalid
 from arbor.ids import read_id
 from arbor.memory.detail_text import indexed_terms
 from arbor.memory.text.lexical import document_vector
@@ -198,11 +200,26 @@ def checked_values(section: SeedSection, values: Values) -> tuple[Values, Set[st
     for check in section.checks:
         column = check.column
         value = carried[column] = values[column] if column in values else check.default()
-        if not isinstance(value, check.types) or (check.allowed is not None and value not in check.allowed):
+        if (
+            not isinstance(value, check.types)
+            or (check.allowed is not None and value not in check.allowed)
+            or (check.is_time and isinstance(value, str) and not _is_time(value))
+        ):
             raise SeedInvalid(
                 f"{section.name} of the seed have {column} {str(value)[:60]!r}, which this Arbor does not know"
             )
+    if section.check is not None:
+        section.check(carried)
     return carried, values.keys() - carried.keys()
+
+
+def _is_time(text: str) -> bool:
+    """Return whether a time is in the years 1 to 9999 in UTC; PostgreSQL stores others, and infinity, but no row with them is read."""
+    try:
+        to_utc(datetime.fromisoformat(text))
+    except (ValueError, Invalid):
+        return False
+    return True
 
 
 def _id_bytes(text: Any) -> bytes:

@@ -24,10 +24,12 @@ LIVENESS_PERIOD = timedelta(seconds=5)
 SILENT_AFTER = timedelta(seconds=20)
 DELETED_AFTER = timedelta(minutes=10)
 
+# A process may follow one that was killed under the same name, as in a container, so all columns are written.
 _UPSERT = (
     "INSERT INTO heartbeats_process (name, kind, queues, pool, concurrency, started_at, model, calls, seen_at)"
     " VALUES (%s, %s, %s, %s, %s, %s, %s, %s, now()) ON CONFLICT (name) DO UPDATE"
-    " SET seen_at = now(), queues = EXCLUDED.queues, model = EXCLUDED.model, calls = EXCLUDED.calls"
+    " SET seen_at = now(), kind = EXCLUDED.kind, queues = EXCLUDED.queues, pool = EXCLUDED.pool,"
+    " concurrency = EXCLUDED.concurrency, started_at = EXCLUDED.started_at, model = EXCLUDED.model, calls = EXCLUDED.calls"
 )
 
 

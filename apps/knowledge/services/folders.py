@@ -135,7 +135,9 @@ def add_file(file: FolderFile, options: AddOptions) -> FileResult:
             )
             added = add_document(new=new, actor=options.actor)
     except (Invalid, OSError) as error:
-        return FileResult(name=file.name, change=FileChange.REFUSED, error=str(error))
+        # A file's name may have bytes that are no text, which cannot be printed.
+        name = file.name.encode(errors="replace").decode()
+        return FileResult(name=name, change=FileChange.REFUSED, error=str(error))
     change = (
         FileChange.ADDED if added.is_new else FileChange.CHANGED if added.is_changed else FileChange.UNCHANGED
     )

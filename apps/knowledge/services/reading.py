@@ -15,6 +15,8 @@ from arbor.knowledge.values import DocumentStatus, IndexingStatus
 
 #: The most characters of a document that are read at once.
 MAX_CHARACTERS = 20_000
+#: The last place at which a part may begin: PostgreSQL counts characters by integers of 4 bytes.
+_LAST_START = 2**31 - 1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,11 +90,11 @@ def passages_of(document_id: UUID) -> QuerySet[Passage]:
 def read_text(*, document: Document, start: int = 0, length: int = MAX_CHARACTERS) -> DocumentText:
     """Read a part of the text of a document's indexed version.
 
-    Raises Invalid for a length that is not 1 to MAX_CHARACTERS, and NotFound for a document that has not been indexed.
+    Raises Invalid for a length that is not 1 to MAX_CHARACTERS or a start out of range, and NotFound for a document that has not been indexed.
     """
-    if not 1 <= length <= MAX_CHARACTERS or start < 0:
+    if not 1 <= length <= MAX_CHARACTERS or not 0 <= start <= _LAST_START:
         raise Invalid(
-            f"a part begins at 0 or later and has 1 to {MAX_CHARACTERS:,} characters, got {length} from {start}"
+            f"a part begins at 0 to {_LAST_START} and has 1 to {MAX_CHARACTERS:,} characters, got {length} from {start}"
         )
     part = (
         DocumentVersion.objects.filter(document=document, number=document.indexed_version)

@@ -31,6 +31,7 @@ from arbor.knowledge.merging import (
     merge,
 )
 from arbor.knowledge.search_terms import search_term
+from arbor.memory.recall.recall_request import check_query_text
 
 #: The most results of one search.
 MAX_FOUND = 25
@@ -54,6 +55,7 @@ def search_my_memories(
     """
     if not 1 <= limit <= MAX_FOUND:
         raise Invalid(f"a search returns 1 to {MAX_FOUND} results, asked for {limit}")
+    check_query_text(text)
     now = datetime.now(UTC)
     with tenant_transaction(tenant_id):
         agent_by_id(agent_id)

@@ -105,11 +105,9 @@ def propose_facts(*, agent_id: UUID, facts: Sequence[ConversationFact]) -> Seque
             new.append(found)
         if str(fact.memory_id) not in found.evidence:
             found.evidence.append(str(fact.memory_id))
-    waiting = sum(
-        proposal.status == ProposalStatus.PENDING and proposal.source.startswith(_SOURCE_PREFIX)
-        for proposal in earlier
-    )
-    room = max(0, MAX_PENDING - waiting)
+    if not new:
+        return ()
+    room = max(0, MAX_PENDING - _pending_count(agent_id))
     propose(agent_id=agent_id, proposals=[_proposal(found) for found in new[:room]])
     return _record_left_out(agent_id, new[room:])
 
@@ -130,6 +128,14 @@ def _remembered(agent_id: UUID, texts: Sequence[str]) -> set[bytes]:
         agent_id=agent_id, type=MemoryType.SEMANTIC, content_hash__in=[content_hash(text) for text in texts]
     )
     return {bytes(digest) for digest in rows.values_list("content_hash", flat=True)}
+
+
+def _pending_count(agent_id: UUID) -> int:
+    """Return the number of all facts from conversations that wait for a decision, however old they are."""
+    pending = Proposal.objects.filter(
+        agent_id=agent_id, status=ProposalStatus.PENDING, kind=ProposalKind.FACT
+    )
+    return pending.filter(source__startswith=_SOURCE_PREFIX).count()
 
 
 def _support(proposal: Proposal, fact: ConversationFact) -> None:

@@ -24,7 +24,7 @@ TOOLS: tuple[ToolDefinition, ...] = (
     reading(explain_recall, "Explain a recall"),
     reading(search_my_memories, "Search all sources"),
     reading(search_knowledge, "Search documents"),
-    writing(remember, "Remember", idempotent=True),
+    writing(remember, "Remember"),
     reading(show_connections, "Show connections"),
     writing(connect, "Connect memories", idempotent=True),
     reading(list_documents, "List documents"),

@@ -121,7 +121,8 @@ def end_conversation(context: ToolContext, agent: AgentParam = None) -> EndedCon
     """End the conversation with an agent. One that mattered triggers a heartbeat; a silent one ends by itself."""
     called = called_agent(context, agent)
     with called.transaction(), transaction.atomic():
-        conversations = ChatSession.objects.filter(agent_id=called.id, person=called.actor)
+        # Conversations of other programs with the same token have keys.
+        conversations = ChatSession.objects.filter(agent_id=called.id, person=called.actor, client_key="")
         session = conversations.order_by("-started_at").first()
         if session is None:
             raise NotFound(f"you have not talked to {called.name} yet")

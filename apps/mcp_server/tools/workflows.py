@@ -8,14 +8,15 @@ from datetime import datetime
 from typing import Annotated, Any
 from uuid import UUID
 
+from django.db.models import F
 from pydantic import Field
 
 from apps.mcp_server.callers import ToolContext, caller_transaction
 from apps.mcp_server.definitions import ToolResult
 from apps.mcp_server.mcp_caller import McpCaller
-from apps.workflows.models import Workflow
+from apps.workflows.models import Workflow, WorkflowVersion
 from apps.workflows.services import runs
-from apps.workflows.services.definitions import find_workflow, version_of
+from apps.workflows.services.definitions import find_workflow
 from apps.workflows.services.rows import steps_of
 from arbor.errors import PermissionDenied
 from arbor.workflows.definition import read_definition
@@ -64,8 +65,10 @@ class RunState(ToolResult):
 def list_workflows(context: ToolContext) -> WorkflowList:
     """List the workflows of the organization with the input that each needs."""
     with _tenant_transaction(context):
-        rows = Workflow.objects.order_by("name")[:MAX_WORKFLOWS]
-        return WorkflowList(workflows=[_line(row) for row in rows])
+        rows = list(Workflow.objects.order_by("name")[:MAX_WORKFLOWS])
+        latest = WorkflowVersion.objects.filter(workflow__in=rows, number=F("workflow__version"))
+        sources = dict(latest.values_list("workflow_id", "source"))
+        return WorkflowList(workflows=[_line(row, sources[row.id]) for row in rows])
 
 
 def start_workflow(
@@ -104,12 +107,12 @@ def _tenant_transaction(context: ToolContext) -> Iterator[McpCaller]:
         yield caller
 
 
-def _line(row: Workflow) -> WorkflowLine:
+def _line(row: Workflow, source: str) -> WorkflowLine:
     return WorkflowLine(
         name=row.name,
         description=row.description,
         enabled=row.enabled,
-        inputs=list(read_definition(version_of(row).source).inputs),
+        inputs=list(read_definition(source).inputs),
         cron=row.cron,
     )
 

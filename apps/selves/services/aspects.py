@@ -68,7 +68,7 @@ def revise_aspect(
 ) -> IdentityAspect:
     """Change an aspect's strength, stability or status.
 
-    Raises NotFound, Invalid for a number that is not from 0 to 1.
+    Raises NotFound, Invalid for a number that is not from 0 to 1, LimitReached for a dropped aspect without room to come back.
     """
     wanted: dict[str, Any] = {"strength": revision.strength, "stability": revision.stability}
     for name, value in wanted.items():
@@ -76,6 +76,8 @@ def revise_aspect(
             check_share(name, value)
     wanted["status"] = revision.status
     aspect = _lock_aspect(aspect_id)
+    if aspect.status == BeliefStatus.DROPPED and revision.status not in (None, BeliefStatus.DROPPED):
+        _require_room(aspect.agent_id, AspectKind(aspect.kind))
     before = aspect_values(aspect)
     changes = set_values(aspect, wanted)
     if changes:

@@ -37,9 +37,7 @@ def add_belief(*, agent_id: UUID, belief: NewBelief, actor: str, proposal_id: UU
     existing: Belief | None = Belief.objects.filter(agent_id=agent_id, statement_hash=hashed).first()
     if existing is not None and existing.status != BeliefStatus.DROPPED:
         raise AlreadyExists(f"that is believed already, as {existing.id}; revise it instead")
-    count = Belief.objects.filter(agent_id=agent_id).exclude(status=BeliefStatus.DROPPED).count()
-    if count >= MAX_BELIEFS:
-        raise LimitReached(f"an agent holds at most {MAX_BELIEFS} beliefs; drop one first")
+    _require_room(agent_id)
     row = existing or Belief(tenant_id=current_tenant(), agent_id=agent_id, statement_hash=hashed)
     before = belief_values(existing) if existing else {}
     row.category, row.statement, row.status = belief.category, belief.statement, BeliefStatus.HELD
@@ -62,7 +60,8 @@ def revise_belief(
 ) -> Belief:
     """Revise a belief.
 
-    `tested_at` is the time of the test against evidence. Raises NotFound, Invalid for a number that is not from 0 to 1.
+    `tested_at` is the time of the test against evidence. Raises NotFound, Invalid for a number that is not from 0 to 1,
+    LimitReached for a dropped belief without room to come back.
     """
     wanted: dict[str, Any] = {
         "confidence": revision.confidence,
@@ -73,6 +72,8 @@ def revise_belief(
         if wanted[name] is not None:
             check_share(name, wanted[name])
     belief = _lock_belief(belief_id)
+    if belief.status == BeliefStatus.DROPPED and revision.status not in (None, BeliefStatus.DROPPED):
+        _require_room(belief.agent_id)
     before = belief_values(belief)
     changes = set_values(belief, wanted)
     belief.tested_at = tested_at or belief.tested_at
@@ -131,6 +132,13 @@ def drop_belief(*, belief_id: UUID, actor: str, reason: str = "") -> Belief:
     """Drop a belief; its row stays. Raises NotFound."""
     revision = BeliefRevision(status=BeliefStatus.DROPPED, reason=reason)
     return revise_belief(belief_id=belief_id, revision=revision, actor=actor)
+
+
+def _require_room(agent_id: UUID) -> None:
+    """Raise LimitReached for an agent that has as many beliefs as allowed."""
+    count = Belief.objects.filter(agent_id=agent_id).exclude(status=BeliefStatus.DROPPED).count()
+    if count >= MAX_BELIEFS:
+        raise LimitReached(f"an agent holds at most {MAX_BELIEFS} beliefs; drop one first")
 
 
 def _lock_belief(belief_id: UUID) -> Belief:

@@ -10,12 +10,14 @@ from uuid import UUID
 
 from django.db import transaction
 
+from apps.agents.services.locks import lock_schedules
 from apps.audit.models import AuditAction
 from apps.audit.services import record
 from apps.selves.models import Proposal
 from apps.selves.services.proposals import accept, defer, reject
 from apps.tenants.scope import APP
 from arbor.errors import Invalid, NotFound
+from arbor.memory.content import check_line
 from arbor.selves.proposals import ProposalStatus
 
 #: The most proposals of one call, and the longest reason.
@@ -68,14 +70,15 @@ class DecisionResult:
 def decide_proposals(
     *, proposal_ids: Sequence[UUID], decision: ProposalVerdict, decided_by: str, reason: str = ""
 ) -> DecisionResult:
-    """Decide pending proposals of the current tenant, each audited. Raises Invalid for too many, or too long a reason."""
+    """Decide pending proposals of the current tenant, each audited. Raises Invalid for too many, or for the reason."""
     reason = " ".join(reason.split())
     if not 1 <= len(proposal_ids) <= MAX_DECIDED:
         raise Invalid(f"1 to {MAX_DECIDED} proposals are decided at once, got {len(proposal_ids)}")
-    if len(reason) > REASON_LENGTH or "\0" in reason:
-        raise Invalid(f"a reason has at most {REASON_LENGTH} characters without NUL, got {len(reason)}")
+    check_line("a reason", reason, REASON_LENGTH)
     decided: list[Proposal] = []
     refused: dict[UUID, str] = {}
+    # The order of the proposals is not that of their agents, whose schedules each decision locks.
+    lock_schedules(list(Proposal.objects.filter(id__in=proposal_ids).values_list("agent_id", flat=True)))
     # In the order of ids, so that two people who decide at once do not wait for each other.
     for proposal_id in sorted(set(proposal_ids)):
         try:
@@ -102,6 +105,8 @@ def decide_proposal(
 
     Accepting an accepted one again changes nothing, and is not recorded.
     """
+    # Without the lock, two people who accept at once would both find it pending.
+    lock_schedules(list(Proposal.objects.filter(id=proposal_id).values_list("agent_id", flat=True)))
     accepted = Proposal.objects.filter(id=proposal_id, status=ProposalStatus.ACCEPTED).exists()
     proposal = _SERVICES[decision](
         proposal_id=proposal_id, agent_id=agent_id, decided_by=decided_by, reason=reason

@@ -130,8 +130,9 @@ class _KnownPeers:
     def __init__(self, agent_id: UUID, dealings: Dealings) -> None:
         """Read and lock the models. One statement."""
         self._agent_id = agent_id
-        names = {meeting.name[:NAME_LENGTH].casefold() for meeting in dealings.met}
-        names |= {note.peer.strip().casefold() for note in dealings.others}
+        given = {meeting.name[:NAME_LENGTH] for meeting in dealings.met}
+        given |= {note.peer.strip() for note in dealings.others}
+        names = {name.casefold() for name in given}
         ids = {
             peer_id
             for text in (*names, *(meeting.peer_id for meeting in dealings.met))
@@ -140,7 +141,8 @@ class _KnownPeers:
         self._rows: list[PeerModel] = list(
             PeerModel.objects.select_for_update(of=("self",))
             .alias(folded=Lower("name"))
-            .filter(Q(folded__in=names) | Q(peer_id__in=ids), agent_id=agent_id)
+            # PostgreSQL and Python fold some letters, such as ß, in different ways, so that names are compared as given too.
+            .filter(Q(folded__in=names) | Q(name__in=given) | Q(peer_id__in=ids), agent_id=agent_id)
             .order_by("id")
         )
 

@@ -56,8 +56,8 @@ class ProposalResult:
 def propose(*, agent_id: UUID, proposals: Sequence[NewProposal]) -> ProposalResult:
     """Add proposals to an agent's queue; duplicates are dropped, and a full queue evicts its weakest.
 
-    A proposal about a belief replaces the pending one about the same belief. In the open transaction, three
-    statements besides the signals, one more for each that expires or is replaced. Raises NotFound for the agent.
+    A proposal about a belief replaces the pending one about the same belief. In the open transaction, whose caller has locked the
+    agent's schedule; three statements besides the signals, one more for each that expires or is replaced. Raises NotFound for the agent.
     """
     if not proposals:
         return ProposalResult()
@@ -98,6 +98,12 @@ def propose(*, agent_id: UUID, proposals: Sequence[NewProposal]) -> ProposalResu
                 now=datetime.now(UTC),
             )
     return ProposalResult(made=tuple(to_insert), known=tuple(known), expired=tuple(expired))
+
+
+def propose_by_person(*, agent_id: UUID, new: NewProposal) -> ProposalResult:
+    """Add a proposal of a person to an agent's queue, as `propose` does, in the open transaction. Raises NotFound for the agent."""
+    lock_schedule(agent_id)
+    return propose(agent_id=agent_id, proposals=[new])
 
 
 def find_proposals_too_soon(*, agent_id: UUID, proposals: Sequence[Proposal]) -> frozenset[UUID]:
@@ -157,6 +163,7 @@ def reject(
 ) -> Proposal:
     """Reject a proposal, with a reason. Raises NotFound, TransitionIllegal."""
     now = now or datetime.now(UTC)
+    _lock_schedule_of(proposal_id)
     proposal = _lock_proposal(proposal_id, agent_id)
     transition(ProposalStatus(proposal.status), ProposalStatus.REJECTED)
     if proposal.kind == ProposalKind.BELIEF and "belief" in proposal.change:
@@ -175,6 +182,7 @@ def defer(
     now: datetime | None = None,
 ) -> Proposal:
     """Defer a decision; the fifth deferral expires the proposal. Raises NotFound, TransitionIllegal."""
+    _lock_schedule_of(proposal_id)
     proposal = _lock_proposal(proposal_id, agent_id)
     # Only a pending proposal can be deferred.
     transition(ProposalStatus(proposal.status), ProposalStatus.EXPIRED)
@@ -239,7 +247,9 @@ def confirm_belief(*, agent_id: UUID, belief_id: UUID, decided_by: str, reason: 
 
 
 def _lock_schedule_of(proposal_id: UUID) -> None:
-    """Lock the schedule of a proposal's agent, because acceptance changes the self and the memories in any order."""
+    """Lock the schedule of a proposal's agent: acceptance changes the self and the memories in any order, and `propose` closes or
+    renews pending proposals meanwhile.
+    """
     agent_id = Proposal.objects.filter(id=proposal_id).values_list("agent_id", flat=True).first()
     if agent_id is not None:
         lock_schedule(agent_id)

@@ -10,6 +10,7 @@ import orjson
 from django.db.backends.postgresql import base
 from psycopg import ClientCursor, OperationalError
 from psycopg.adapt import Loader
+from psycopg.errors import error_from_result
 from psycopg.pq import ConnStatus, ExecStatus, TransactionStatus
 
 from apps.tenants.postgresql.arrays import (
@@ -160,5 +161,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
         with self.wrap_database_errors:
             result = connection.pgconn.exec_(text.encode())
             if result.status != ExecStatus.COMMAND_OK:
-                message = result.error_message.decode("utf-8", "replace")
-                raise OperationalError(message)
+                if connection.pgconn.status == ConnStatus.BAD:
+                    raise OperationalError(result.get_error_message())
+                # A constraint that is checked at the commit fails with its own class.
+                raise error_from_result(result)

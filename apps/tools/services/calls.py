@@ -21,8 +21,6 @@ from arbor.tools.status import ToolStatus
 
 log = structlog.get_logger(__name__)
 
-_LOOK_AGAIN = "it is suspended until an operator has looked at it"
-
 
 @dataclass(frozen=True, kw_only=True)
 class _Callee:
@@ -67,12 +65,8 @@ def _callee(request: ToolRequest) -> _Callee:
     tool: Tool | None = Tool.objects.select_related("server").filter(id=request.tool_id).first()
     if tool is None:
         raise ToolSuspended("the tool was removed meanwhile")
-    if tool.status == ToolStatus.OFF:
-        raise ToolSuspended("an operator has withdrawn the tool meanwhile")
-    if tool.status == ToolStatus.MISSING:
-        raise ToolSuspended(f"{tool.server.name} no longer lists the tool")
-    if tool.status == ToolStatus.CHANGED or tool.fingerprint != request.fingerprint:
-        raise ToolSuspended(f"the tool has changed; {_LOOK_AGAIN}")
+    if tool.status != ToolStatus.ALLOWED or tool.fingerprint != request.fingerprint:
+        raise ToolSuspended(_refusal(tool))
     return _Callee(server_id=tool.server_id, name=tool.name, address=address_of(tool.server))
 
 
@@ -87,11 +81,7 @@ def _suspend_tool(request: ToolRequest, listing: Listing, agent_id: UUID) -> Too
     if tool is None:
         return ToolSuspended("the tool was removed meanwhile")
     relist_tool(tool, listing)
-    reason = (
-        f"{tool.server.name} no longer lists the tool"
-        if tool.status == ToolStatus.MISSING
-        else f"{tool.server.name} has changed the tool since it was allowed; {_LOOK_AGAIN}"
-    )
+    reason = _refusal(tool)
     record(
         action=AuditAction.DENIED,
         actor=f"agent:{agent_id}",
@@ -101,3 +91,19 @@ def _suspend_tool(request: ToolRequest, listing: Listing, agent_id: UUID) -> Too
     )
     log.warning("tool_suspended", tool=tool.action, status=tool.status)
     return ToolSuspended(reason)
+
+
+def _refusal(tool: Tool) -> str:
+    """Return why a tool that is not as the agent's heartbeat saw it is not called."""
+    match ToolStatus(tool.status):
+        case ToolStatus.OFF:
+            return "an operator has withdrawn the tool meanwhile"
+        case ToolStatus.MISSING:
+            return f"{tool.server.name} no longer lists the tool"
+        case ToolStatus.CHANGED:
+            return (
+                f"{tool.server.name} has changed the tool since it was allowed; "
+                "it is suspended until an operator has looked at it"
+            )
+        case ToolStatus.ALLOWED:
+            return f"{tool.server.name} has changed the tool, and an operator has allowed it anew meanwhile"

@@ -24,16 +24,17 @@ class ListingChange:
     added: tuple[str, ...] = ()
     suspended: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()
-    #: Listed tools that agents cannot use, each with the reason.
+    #: Listed tools that agents cannot use, each with the reason up to a limit, and their number.
     skipped: tuple[str, ...] = ()
+    unusable: int = 0
 
     def __str__(self) -> str:
         parts = [f"{self.listed} listed"]
         for names, word in ((self.added, "new"), (self.suspended, "suspended"), (self.removed, "removed")):
             if names:
                 parts.append(f"{word}: {', '.join(names)}")
-        if self.skipped:
-            parts.append(f"{len(self.skipped)} not usable")
+        if self.unusable:
+            parts.append(f"{self.unusable} not usable")
         return "; ".join(parts)
 
 
@@ -68,6 +69,7 @@ def store_listing(server: ToolServer, listing: Listing) -> ListingChange:
         suspended=tuple(suspended),
         removed=tuple(tool.name for tool in removed),
         skipped=listing.skipped,
+        unusable=listing.unusable,
     )
 
 

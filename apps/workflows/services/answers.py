@@ -108,7 +108,8 @@ def _answer(
     if found is None:
         return False
     step_id, run_id, tenant_id, workflow = found
-    changed = WorkflowStep.objects.filter(id=step_id, status=WorkflowStepStatus.WAITING).update(
+    # Under the conditions of `steps` once more: the step may wait for another try, or another agent, by now.
+    changed = steps.filter(id=step_id, status=WorkflowStepStatus.WAITING).update(
         status=WorkflowStepStatus.ANSWERED,
         output=storable(output),
         error=storable(error),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -19,13 +18,17 @@ from apps.audit.services import record
 from apps.tenants.scope import current_tenant
 from apps.workflows.models import Workflow, WorkflowRun, WorkflowVersion
 from arbor.audit.changes import AuditChange, change_of
-from arbor.errors import AlreadyExists, Invalid, NotFound, TransitionIllegal
+from arbor.errors import AlreadyExists, Invalid, LimitReached, NotFound, TransitionIllegal
 from arbor.ids import read_id
+from arbor.memory.content import check_json, check_line
+from arbor.models.handles import Handle
 from arbor.workflows.definition import WorkflowDefinition, read_definition
 from arbor.workflows.schedules import next_time
 from arbor.workflows.values import NAME_LENGTH, OPEN_RUNS
 
 DESCRIPTION_LENGTH = 500
+#: The most characters of the five fields of a schedule.
+CRON_LENGTH = 100
 #: The most characters of a run's input as JSON.
 INPUT_LENGTH = 64_000
 #: The most workflows of one tenant.
@@ -60,7 +63,10 @@ class WorkflowRequest:
 
 @transaction.atomic
 def create_workflow(*, request: WorkflowRequest, actor: str) -> Workflow:
-    """Create a workflow with its first version. Raises Invalid, PipelineInvalid, NotFound for its agent, AlreadyExists."""
+    """Create a workflow with its first version.
+
+    Raises Invalid, PipelineInvalid, NotFound for its agent, AlreadyExists, LimitReached.
+    """
     name = request.name.strip()
     if not _NAME.fullmatch(name):
         raise Invalid(
@@ -70,7 +76,7 @@ def create_workflow(*, request: WorkflowRequest, actor: str) -> Workflow:
     if request.source is None:
         raise Invalid(f"the workflow {name} needs a definition: a graph in DOT")
     if Workflow.objects.count() >= MAX_WORKFLOWS:
-        raise Invalid(f"a tenant has at most {MAX_WORKFLOWS} workflows; delete one first")
+        raise LimitReached(f"a tenant has at most {MAX_WORKFLOWS} workflows; delete one first")
     workflow = Workflow(tenant_id=current_tenant(), name=name, version=0, created_by=actor)
     _apply(workflow, request)
     try:
@@ -138,7 +144,7 @@ def lock_workflow(workflow_id: UUID) -> Workflow:
 
 def version_of(workflow: Workflow, number: int | None = None) -> WorkflowVersion:
     """Return a version of a workflow, by default the latest. Raises NotFound."""
-    wanted = number or workflow.version
+    wanted = workflow.version if number is None else number
     version: WorkflowVersion | None = WorkflowVersion.objects.filter(
         workflow_id=workflow.id, number=wanted
     ).first()
@@ -154,16 +160,14 @@ def check_input(definition: WorkflowDefinition, given: Mapping[str, Any]) -> dic
     missing = [name for name in definition.inputs if name not in given]
     if missing:
         raise Invalid(f"the input needs {', '.join(missing)}; it has {', '.join(given) or 'nothing'}")
-    try:
-        text = json.dumps(given, allow_nan=False)
-        # Half a surrogate pair, which no column can store, has no encoding.
-        json.dumps(given, ensure_ascii=False).encode()
-    except (TypeError, ValueError) as error:
-        raise Invalid(f"the input is a JSON object: {error}") from error
-    if len(text) > INPUT_LENGTH or "\\u0000" in text:
-        raise Invalid(
-            f"the input has at most {INPUT_LENGTH:,} characters as JSON and no NUL, got {len(text):,}"
-        )
+    return _storable_input(given)
+
+
+def _storable_input(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an input as a dictionary. Raises Invalid for no JSON, and an input that is too large or cannot be stored."""
+    text = check_json("the input", given)
+    if len(text) > INPUT_LENGTH:
+        raise Invalid(f"the input has at most {INPUT_LENGTH:,} characters as JSON, got {len(text):,}")
     return dict(given)
 
 
@@ -180,10 +184,13 @@ def _apply(workflow: Workflow, request: WorkflowRequest) -> None:
         definition = read_definition(request.source)
         for name in definition.agents:
             find_agent(name)
+        for step in definition.steps.values():
+            if step.model:
+                Handle.parse_input(step.model)
     if request.schedule is not None:
         schedule = request.schedule
-        workflow.cron, workflow.zone = " ".join(schedule.cron.split()), schedule.zone or "UTC"
-        workflow.scheduled_input = dict(schedule.input)
+        workflow.cron, workflow.zone = _valid_cron(schedule.cron), schedule.zone or "UTC"
+        workflow.scheduled_input = _storable_input(schedule.input)
     if workflow.cron:
         source = request.source if request.source is not None else version_of(workflow).source
         check_input(read_definition(source), workflow.scheduled_input)
@@ -204,12 +211,17 @@ def plan_next_run(workflow: Workflow, *, after: datetime) -> None:
     workflow.next_run_at = following if workflow.enabled else None
 
 
+def _valid_cron(text: str) -> str:
+    """Return the fields of a schedule with single blanks; `plan_next_run` checks what they mean."""
+    fields = " ".join(text.split())
+    if len(fields) > CRON_LENGTH:
+        raise Invalid(f"a schedule has at most {CRON_LENGTH} characters, got {len(fields)}")
+    return fields
+
+
 def _valid_description(text: str) -> str:
     stripped = text.strip()
-    if len(stripped) > DESCRIPTION_LENGTH or "\0" in stripped:
-        raise Invalid(
-            f"a description has at most {DESCRIPTION_LENGTH} characters and no NUL, got {len(stripped)}"
-        )
+    check_line("a description", stripped, DESCRIPTION_LENGTH)
     return stripped
 
 

@@ -9,7 +9,7 @@ from django.db.models import QuerySet
 
 from apps.queues import Task, TaskMessage
 from apps.workflows.models import WorkflowRun, WorkflowStep
-from arbor.errors import Invalid
+from arbor.memory.content import check_line
 from arbor.signals import Signal, SignalName, signal
 from arbor.workflows.traversal import StepState, WorkflowState
 from arbor.workflows.values import WorkflowStepKind, WorkflowStepStatus
@@ -21,10 +21,9 @@ REASON_LENGTH = 2_000
 
 
 def checked_reason(text: str) -> str:
-    """Return a person's reason without the space around it. Raises Invalid for a reason that is too long or contains NUL."""
+    """Return a person's reason without the space around it. Raises Invalid for a reason that is too long or cannot be stored."""
     reason = text.strip()
-    if len(reason) > REASON_LENGTH or "\0" in reason:
-        raise Invalid(f"a reason has at most {REASON_LENGTH:,} characters and no NUL, got {len(reason):,}")
+    check_line("a reason", reason, REASON_LENGTH)
     return reason
 
 

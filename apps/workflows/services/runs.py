@@ -25,6 +25,7 @@ from apps.workflows.services.legs import report_end
 from apps.workflows.services.rows import advance_message, checked_reason, run_signal, steps_of
 from apps.workflows.services.step_requests import close_step_goal
 from arbor.errors import Invalid, NotFound, TransitionIllegal
+from arbor.memory.content import check_line
 from arbor.signals import SignalName
 from arbor.workflows.definition import read_definition
 from arbor.workflows.values import (
@@ -60,11 +61,10 @@ def start_run(*, request: RunRequest) -> WorkflowRun:
     """Start a run of the latest version, or return the run that the same key has started.
 
     Raises Invalid for the key, for an input that is not valid or differs from that of the key's run, and for steps without an
-    agent; TransitionIllegal where the workflow is disabled or the tenant suspended.
+    agent; TransitionIllegal where the workflow is disabled or the tenant suspended; NotFound where it is deleted meanwhile.
     """
     workflow = request.workflow
-    if len(request.key) > KEY_LENGTH or "\0" in request.key:
-        raise Invalid(f"a key has at most {KEY_LENGTH} characters and no NUL, got {len(request.key):,}")
+    check_line("a key", request.key, KEY_LENGTH)
     if existing := _started_before(request):
         return existing
     require_active()
@@ -91,11 +91,13 @@ def start_run(*, request: RunRequest) -> WorkflowRun:
     try:
         with transaction.atomic():
             run.save(force_insert=True)
-    except IntegrityError:
-        # Another process started it by the same key at this moment.
+    except IntegrityError as error:
+        # Another process started it by the same key, or deleted the workflow, at this moment.
         if existing := _started_before(request):
             return existing
-        raise
+        if Workflow.objects.filter(id=workflow.id).exists():
+            raise
+        raise NotFound(f"there is no workflow {workflow.name} any more") from error
     record(
         action=AuditAction.WORKFLOW_STARTED,
         actor=request.actor,

@@ -18,6 +18,7 @@ from arbor.heartbeat.params.memory import (
     Id,
     needed_text,
 )
+from arbor.models.json_text import parse_storable
 from arbor.workflows.values import NAME_LENGTH
 
 #: The least and the most goals of one brainstorm (seed 004, 3.2.5).
@@ -127,13 +128,14 @@ class ReachOutAgentParams(ActionParams):
 
 def _as_input(value: object) -> object:
     """Read an input that is written as text; numbers and flags become texts."""
-    if isinstance(value, str):
-        try:
-            value = json.loads(value or "{}")
-        except ValueError:
-            return value
-    if isinstance(value, dict):
-        return {key: part if isinstance(part, str) else json.dumps(part) for key, part in value.items()}
+    try:
+        if isinstance(value, str):
+            value = parse_storable(value or "{}")
+        if isinstance(value, dict):
+            return {key: part if isinstance(part, str) else json.dumps(part) for key, part in value.items()}
+    except ValueError:
+        # Refused, because it is no object of texts.
+        return value
     return {} if value is None else value
 
 

@@ -93,6 +93,13 @@ def memories_without_thoughts(situation: Situation) -> list[MemoryView]:
     return list(found.values())
 
 
+def memories_to_revisit(situation: Situation) -> list[MemoryView]:
+    """Return the first-hand memories without the policy's own insights, from another one on at each heartbeat."""
+    views = [view for view in first_hand_memories(situation) if not view.content.startswith(_OWN)]
+    turn = situation.beat_number % len(views) if views else 0
+    return views[turn:] + views[:turn]
+
+
 def procedure_for(title: str, situation: Situation) -> MemoryView | None:
     """Return the recalled procedure that shares at least half of the significant words of a goal's title, if any."""
     wanted = _stems(title)

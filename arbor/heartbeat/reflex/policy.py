@@ -12,6 +12,7 @@ from typing import Any
 from arbor.clock import format_time
 from arbor.goals.goal_rules import calls_for_work
 from arbor.goals.values import GoalLayer, GoalSource, GoalState, text_key
+from arbor.heartbeat.focus import subject_in_turn
 from arbor.heartbeat.reflex.choices import (
     BACK,
     GATHERED,
@@ -27,6 +28,7 @@ from arbor.heartbeat.reflex.choices import (
     gist,
     gist_with_speaker,
     lead_of,
+    memories_to_revisit,
     memories_without_thoughts,
     pairs_of,
     procedure_for,
@@ -251,19 +253,27 @@ def _think(situation: Situation, draft: Draft) -> None:
         end = "" if wondered.endswith((".", "?", "!", "…")) else "."
         draft.add_thought(f"I wondered: {wondered}{end}")
     if not views:
-        found = (
-            "I found nothing about it that I have not thought of"
+        draft.add_thought(
+            "I found nothing about it that I have not thought of."
             if question
-            else "Nothing new has reached me"
+            else "Nothing new has reached me."
         )
-        draft.add_thought(f"{found}; it is {format_time(situation.environment.now)}.")
-        if not _follow(situation, draft, [cluster.name for cluster in situation.clusters]):
-            _look_back(situation, draft)
+        _think_again(situation, draft)
         return
     draft.add_thought(f"I think of this: {'; '.join(map(gist_with_speaker, views))}")
     _conclude(_subject(question, views), views, draft)
     keywords = [word for cluster in situation.clusters for word in cluster.keywords]
     _follow(situation, draft, [*(view.content for view in views), *keywords])
+
+
+def _think_again(situation: Situation, draft: Draft) -> None:
+    """Think of an old memory, another one at each heartbeat, and go on from a subject in it."""
+    views = memories_to_revisit(situation)
+    if views:
+        draft.add_thought(f"I think again of this: {gist_with_speaker(views[0])}")
+    texts = [*(view.content for view in views), *(cluster.name for cluster in situation.clusters)]
+    if not _follow(situation, draft, texts):
+        _look_back(situation, draft)
 
 
 def _consolidate(situation: Situation, draft: Draft) -> None:
@@ -332,12 +342,10 @@ def _follow(situation: Situation, draft: Draft, texts: list[str]) -> bool:
 
 
 def _look_back(situation: Situation, draft: Draft) -> None:
-    """Recall a goal or cluster, each in turn: rest would leave curiosity urgent at every heartbeat."""
-    subjects = [goal.title for goal in situation.goals] + [cluster.name for cluster in situation.clusters]
-    if subjects:
-        subject = subjects[situation.beat_number % len(subjects)]
-        if draft.add_action("recall", query_of(subject), "I may have overlooked something."):
-            draft.add_thought(f"So I go back to {quoted(subject)}.")
+    """Recall the subject whose turn it is: rest would leave curiosity urgent at every heartbeat."""
+    subject = subject_in_turn(situation)
+    if subject and draft.add_action("recall", query_of(subject.name), "I may have overlooked something."):
+        draft.add_thought(f"So I go back to {quoted(subject.name)}.")
 
 
 _POLICIES: Mapping[Mode, Callable[[Situation, Draft], None]] = {

@@ -21,6 +21,7 @@ from arbor.heartbeat.steps.inner_state import INQUIRIES
 from arbor.heartbeat.usage import Degradation
 from arbor.heartbeat.views import GoalView
 from arbor.ids import read_id
+from arbor.memory.values import MemoryType
 from arbor.pipeline.engine import NodeResult, Steps
 from arbor.values import replace
 
@@ -84,7 +85,9 @@ def store_decompositions(heartbeat: HeartbeatState) -> Steps[HeartbeatState]:
     if not (intent_ids or decompositions):
         return NodeResult(state=heartbeat)
     named = [step.follows for part in decompositions for step in part.intentions if step.follows]
-    own_memories: Collection[UUID] = (yield OwnMemories(named=named)) if named else ()
+    procedures: Collection[UUID] = (
+        (yield OwnMemories(named=named, type=MemoryType.PROCEDURAL)) if named else ()
+    )
     backlog: Backlog = yield OpenBacklog()
     if intent_ids:
         backlog.lock_intents(
@@ -92,7 +95,7 @@ def store_decompositions(heartbeat: HeartbeatState) -> Steps[HeartbeatState]:
         )
         counted = [key for key in dict.fromkeys(map(str, intent_ids)) if key not in heartbeat.served]
         heartbeat = replace(heartbeat, served=[*heartbeat.served, *counted], counted=counted)
-    editor = BacklogEditor(heartbeat, backlog, own_memories=own_memories)
+    editor = BacklogEditor(heartbeat, backlog, procedures=procedures)
     paths = paths_of("decompositions", decompositions, heartbeat.untaken)
     for path, decomposition in zip(paths, decompositions, strict=True):
         editor.apply(path, editor.decompose, decomposition)

@@ -39,7 +39,7 @@ class BacklogEditor:
     """Applies items to the locked backlog, and records the changes."""
 
     def __init__(
-        self, heartbeat: HeartbeatState, backlog: Backlog, *, own_memories: Collection[UUID] = frozenset()
+        self, heartbeat: HeartbeatState, backlog: Backlog, *, procedures: Collection[UUID] = frozenset()
     ) -> None:
         self._heartbeat = heartbeat
         self._backlog = backlog
@@ -53,8 +53,8 @@ class BacklogEditor:
         self._released: set[str] = set()
         #: Procedures that were followed, and whether that worked.
         self._practised: list[tuple[UUID, bool]] = []
-        #: Memories of the agent that the reply names as procedures.
-        self._own_memories = own_memories
+        #: The agent's procedures that the reply names.
+        self._procedures = procedures
         self._changes: list[GoalChange] = []
         self._dropped: list[Dropped] = []
 
@@ -175,7 +175,7 @@ class BacklogEditor:
         if not named:
             return None
         found = read_id(named)
-        if found in self._own_memories:
+        if found in self._procedures:
             return found
         reason = "a step follows a procedural memory of yours, by its id; there is none with this one"
         self._drop("decompositions.intentions.follows", named, reason)

@@ -93,13 +93,12 @@ def identity_insights(heartbeat: HeartbeatState) -> Steps[HeartbeatState]:
     named = [text for insight in insights for text in insight.evidence if read_id(text.strip())]
     stripped = [text.strip() for text in dict.fromkeys(named)]
     own: frozenset[UUID] = (yield OwnMemories(named=stripped)) if named else frozenset()
-    known = {str(memory_id) for memory_id in own}
     proposals: list[NewProposal] = []
     dropped: list[Dropped] = []
     paths = paths_of("identity_insights", insights, heartbeat.untaken)
     for path, insight in zip(paths, insights, strict=True):
         try:
-            proposals.append(_proposal(insight, known, source=heartbeat.source))
+            proposals.append(_proposal(insight, own, source=heartbeat.source))
         except ArborError as error:
             dropped.append(Dropped(path=path, value=insight.model_dump_json(), reason=str(error)))
     outcome: ProposalOutcome = (yield Propose(proposals=proposals)) if proposals else ProposalOutcome()
@@ -111,11 +110,13 @@ def identity_insights(heartbeat: HeartbeatState) -> Steps[HeartbeatState]:
     return NodeResult(state=heartbeat.with_dropped(dropped), changed=tuple(changed))
 
 
-def _proposal(insight: IdentityInsight, own: set[str], *, source: str) -> NewProposal:
+def _proposal(insight: IdentityInsight, own: frozenset[UUID], *, source: str) -> NewProposal:
     confidence = MIN_INSIGHT if insight.confidence is None else insight.confidence
     if confidence < MIN_INSIGHT:
         raise Invalid(f"an insight into oneself needs a confidence of at least {MIN_INSIGHT:g}")
-    evidence = [text for text in insight.evidence if text.strip().lower() in own]
+    # A memory counts once, however its id is written.
+    named = dict.fromkeys(read_id(text.strip()) for text in insight.evidence)
+    evidence = [str(memory_id) for memory_id in named if memory_id in own]
     if not evidence:
         raise Invalid(
             "an insight into oneself rests on memories: give the ids of some, as shown, under evidence"

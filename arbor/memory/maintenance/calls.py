@@ -152,7 +152,8 @@ def _entries(memories: Sequence[Excerpt]) -> Iterator[str]:
         text = "\n    ".join(memory.text.strip().splitlines())
         cut = text if len(text) <= room else f"{text[:room]}… (cut)"
         speaker = f"said by the person {memory.person}" if memory.person else memory.role
-        about = ", ".join(part for part in (memory.at, speaker) if part)
+        # On one line, so that no name can pass for an entry.
+        about = ", ".join(" ".join(part.split()) for part in (memory.at, speaker) if part)
         yield f"[{index + 1}] {about}: {cut}" if about else f"[{index + 1}] {cut}"
 
 

@@ -182,7 +182,7 @@ def _concept(item: Any) -> ExtractedConcept:
     name = " ".join(name.split())
     if not any(character.isalnum() for character in name) or len(name) > NAME_LENGTH:
         raise Invalid(f"a concept's name has 1 to {NAME_LENGTH} characters, some of them letters")
-    return ExtractedConcept(name, min(1.0, max(0.0, float(strength))) if _is_number(strength) else 1.0)
+    return ExtractedConcept(name, float(min(1, max(0, strength))) if _is_number(strength) else 1.0)
 
 
 def _quote(value: Any) -> str:
@@ -192,4 +192,4 @@ def _quote(value: Any) -> str:
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    return isinstance(value, int | float) and not isinstance(value, bool) and -math.inf < value < math.inf

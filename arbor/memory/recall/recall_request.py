@@ -104,10 +104,9 @@ def check_query(text: str, limit: int, mood: float | None = None) -> None:
 
 def check_query_text(text: str) -> None:
     """Raise Invalid for the text of a query that cannot be answered."""
-    if not text.strip() or len(text) > QUERY_LENGTH or "\0" in text:
-        raise Invalid(
-            f"a query is 1 to {QUERY_LENGTH} characters without NUL, not white space alone, got {len(text)}"
-        )
+    if not text.strip() or len(text) > QUERY_LENGTH:
+        raise Invalid(f"a query is 1 to {QUERY_LENGTH} characters, not white space alone, got {len(text)}")
+    check_text("a query", text)
 
 
 @dataclass(frozen=True, kw_only=True)

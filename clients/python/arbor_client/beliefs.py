@@ -72,8 +72,8 @@ class Beliefs[C: (Arbor, AsyncArbor)](Group[C]):
         statement: str,
         *,
         category: str = "world",
-        confidence: float = 0.8,
-        stability: float = 0.7,
+        confidence: float = 0.7,
+        stability: float = 0.5,
     ) -> Call[Belief]:
         """Add a belief, as a person does."""
         body = {
@@ -110,7 +110,7 @@ class Aspects[C: (Arbor, AsyncArbor)](Group[C]):
 
     @operation
     def add(
-        self, agent_id: Id, content: str, *, kind: str, strength: float = 0.5, stability: float = 0.7
+        self, agent_id: Id, content: str, *, kind: str, strength: float = 0.5, stability: float = 0.5
     ) -> Call[Aspect]:
         """Add an aspect to an agent's identity: a trait, value or capability is a few words."""
         body = {"content": content, "kind": kind, "strength": strength, "stability": stability}

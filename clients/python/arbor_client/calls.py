@@ -11,6 +11,7 @@ from uuid import UUID, uuid4
 
 import httpx
 
+from arbor_client.errors import UnreadableAnswer
 from arbor_client.json_values import decode, encode
 
 IDEMPOTENCY_KEY = "Idempotency-Key"
@@ -78,7 +79,7 @@ class PagedCall[T]:
         return replace(self.first, query=query, parse=self._read)
 
     def _read(self, value: Any) -> tuple[list[T], str | None]:
-        return [self.row(item) for item in value["items"]], value["next_cursor"]
+        return [self.row(item) for item in _items(value, "items")], value.get("next_cursor")
 
 
 def get[T](kind: type[T], path: str, /, **query: Any) -> Call[T]:
@@ -89,9 +90,15 @@ def get[T](kind: type[T], path: str, /, **query: Any) -> Call[T]:
 def rows_of[T](call: Call[T], *, under: str = "items") -> Call[Rows[T]]:
     """Return the call for an answer that is a list of the call's values, under the name `under`, or alone if that is empty."""
     rows: Call[Any] = call
-    return replace(
-        rows, parse=lambda value: [call.parse(item) for item in (value[under] if under else value)]
-    )
+    return replace(rows, parse=lambda value: [call.parse(item) for item in _items(value, under)])
+
+
+def _items(value: Any, under: str) -> list[Any]:
+    """Return the list under a name of the answer, or the answer itself if the name is empty. Raises UnreadableAnswer."""
+    listed = value.get(under) if under and isinstance(value, dict) else None if under else value
+    if not isinstance(listed, list):
+        raise UnreadableAnswer(f"the answer has no list{f' under {under}' if under else ''}")
+    return listed
 
 
 def listed[T](kind: type[T], path: str, /, **query: Any) -> PagedCall[T]:

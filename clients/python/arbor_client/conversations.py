@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -9,7 +10,6 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from arbor_client.calls import Call, Id, Rows, get, post, rows_of
-from arbor_client.exchange import FOLLOW_S
 from arbor_client.groups import Group, operation, streaming
 from arbor_client.streams import StreamCall
 
@@ -66,7 +66,7 @@ class Conversations[C: (Arbor, AsyncArbor)](Group[C]):
         """
         body = {"text": text, "person": person, "conversation": conversation}
         call = post(AnsweredTurn, f"/agents/{agent_id}/chat", body)
-        return replace(call, follow=_until_answered(agent_id, attempts=int(wait_s / FOLLOW_S)))
+        return replace(call, follow=_until_answered(agent_id, ends=time.monotonic() + wait_s))
 
     @operation
     def turn(self, agent_id: Id, turn_id: Id) -> Call[AnsweredTurn]:
@@ -90,11 +90,11 @@ class Conversations[C: (Arbor, AsyncArbor)](Group[C]):
         return post(EndedConversation, f"/agents/{agent_id}/conversations/{conversation_id}/end")
 
 
-def _until_answered(agent_id: Id, *, attempts: int) -> Callable[[AnsweredTurn], Call[AnsweredTurn] | None]:
+def _until_answered(agent_id: Id, *, ends: float) -> Callable[[AnsweredTurn], Call[AnsweredTurn] | None]:
     def follow(answered: AnsweredTurn) -> Call[AnsweredTurn] | None:
-        if answered.answer is not None or attempts <= 0:
+        if answered.answer is not None or time.monotonic() >= ends:
             return None
         call = get(AnsweredTurn, f"/agents/{agent_id}/turns/{answered.turn.id}")
-        return replace(call, follow=_until_answered(agent_id, attempts=attempts - 1))
+        return replace(call, follow=follow)
 
     return follow

@@ -134,13 +134,16 @@ def _problem(response: httpx.Response) -> Problem:
         body = response.json()
     except ValueError:
         body = None
+    # A gateway in front of the server answers in forms of its own.
     problem: dict[str, Any] = body if isinstance(body, dict) else {}
+    errors = problem.get("errors")
+    parts = [part for part in errors if isinstance(part, dict)] if isinstance(errors, list) else []
     return Problem(
         status=response.status_code,
         kind=str(problem.get("type", "")).removeprefix(_KIND),
         detail=str(problem.get("detail", response.reason_phrase)),
         request_id=str(problem.get("request_id", response.headers.get("x-request-id", ""))),
-        fields={str(part.get("field")): str(part.get("message")) for part in problem.get("errors", [])},
+        fields={str(part.get("field")): str(part.get("message")) for part in parts},
         retry_after_s=_seconds(response.headers.get("retry-after")),
     )
 

@@ -39,6 +39,7 @@ from config.cli.kit.tenancy import (
     in_tenant_transaction,
     with_agent,
 )
+from config.cli.kit.text_files import read_text
 from config.environment import data_dir, server_urls
 
 
@@ -166,7 +167,7 @@ def send_message(agent: ChosenAgent, *, text: str) -> Output:
     """Send an agent a message; its next heartbeat starts at once. TEXT - is standard input."""
     # Read before the transaction begins, because a person may type it.
     if text == "-":
-        text = sys.stdin.read()
+        text = read_text(sys.stdin)
     with tenant_transaction(agent.tenant_id):
         percept = message_agent(agent_id=agent.id, text=text, actor=actor())
         return _percept_output(agent, percept, is_due_now=True)
@@ -198,7 +199,7 @@ def perceive_event(agent: ChosenAgent, *, text: str, kind: str, urgent: bool, de
     if not isinstance(parsed_detail, dict):
         raise click.BadParameter('give an object, like \'{"sensor": "river"}\'', param_hint="--detail")
     if text == "-":
-        text = sys.stdin.read()
+        text = read_text(sys.stdin)
     with tenant_transaction(agent.tenant_id):
         percept = perceive(
             agent_id=agent.id, kind=kind, content=text, urgent=urgent, detail=parsed_detail, actor=actor()

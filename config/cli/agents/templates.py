@@ -26,6 +26,7 @@ from config.cli.kit.columns import OutputColumn, listing, row_to_dict
 from config.cli.kit.declarations import Output
 from config.cli.kit.output import print_note
 from config.cli.kit.tenancy import actor, choose_tenant, only_tenant
+from config.cli.kit.text_files import read_text
 
 TEMPLATE_COLUMNS = (
     OutputColumn("name", "template"),
@@ -87,7 +88,7 @@ def show_one(name: str, tenant_slug: str | None) -> Output:
 
 def validate(file: TextIO) -> Output:
     """Check a template file, and list every fault with its line."""
-    spec = read_template(file.read())
+    spec = read_template(read_text(file))
     return Output(
         {"valid": True, "name": spec.name, "version": spec.version},
         text=f"{spec.name} {escape(spec.version)} is valid: {len(spec.initial_goals)} goals,"
@@ -98,7 +99,7 @@ def validate(file: TextIO) -> Output:
 def add(file: TextIO, replace: bool, tenant_slug: str | None) -> Output:
     """Add a tenant's own template from a file, or replace it; existing agents stay as they are."""
     tenant = choose_tenant(tenant_slug)
-    text = file.read()
+    text = read_text(file)
     with tenant_transaction(tenant.id):
         stored = (update_template if replace else add_template)(text=text, actor=actor())
     verb = "Replaced" if replace else "Added"

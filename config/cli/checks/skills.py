@@ -21,7 +21,10 @@ def check_skills() -> Finding:
         agents = name_first(found.retained, most=_MAX_NAMED)
         faults.append(f"too large for the models of agents, which keep an earlier version: {agents}")
     if not faults:
-        return ok("skills", f"{found.loaded} global skills are loaded")
+        return ok(
+            "skills",
+            "1 global skill is loaded" if found.loaded == 1 else f"{found.loaded} global skills are loaded",
+        )
     return warn(
         "skills",
         "; ".join(faults),

@@ -37,6 +37,7 @@ from arbor.errors import Invalid
 from arbor.models.handles import is_reflex
 from config.cli.kit.output import console, print_note, show
 from config.cli.kit.tenancy import ChosenAgent, actor, with_agent
+from config.cli.kit.text_files import read_text
 
 
 @with_agent
@@ -47,7 +48,7 @@ def chat(agent: ChosenAgent, *, message: str | None, shows_history: bool, limit:
     if shows_history:
         _show_history(agent, limit, as_json)
     elif message is not None:
-        _send_once(agent, sys.stdin.read() if message == "-" else message, as_json)
+        _send_once(agent, read_text(sys.stdin) if message == "-" else message, as_json)
     elif as_json:
         raise click.UsageError("--json needs --message or --history: a conversation is for people")
     else:

@@ -36,6 +36,7 @@ from config.cli.kit.tenancy import (
     tenant_or_all,
     with_optional_agent,
 )
+from config.cli.kit.text_files import read_text
 
 
 def _moment_of(field: str) -> Callable[[Hook], str | None]:
@@ -149,7 +150,7 @@ def try_body(sample: TextIO, *, mappings: Sequence[str], name: str | None, tenan
     if name:
         with tenant_transaction(tenant_of_name(Hook, name, tenant_slug)):
             known = hook_by_name(name).mapping
-    message = try_mapping(mapping={**known, **_parse_mappings(mappings)}, sample=sample.read())
+    message = try_mapping(mapping={**known, **_parse_mappings(mappings)}, sample=read_text(sample))
     shown = {
         "content": message.content,
         "event": message.event,
@@ -261,4 +262,4 @@ def _parse_mappings(mappings: Sequence[str]) -> dict[str, str]:
 
 
 def _read_secret(file: TextIO | None) -> str:
-    return file.read().strip() if file is not None else ""
+    return read_text(file).strip() if file is not None else ""

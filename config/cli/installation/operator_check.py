@@ -12,6 +12,7 @@ from django.db import close_old_connections
 from apps.fleet.sign_in import record_failed_sign_in, record_sign_in, require_sign_in_allowed
 from apps.tenants.models import User
 from arbor.errors import LimitReached
+from arbor.models.json_text import is_storable
 
 #: A page of Flower sends a request every few seconds; the account is read again after this time.
 CHECKED_EVERY_S = 5.0
@@ -65,7 +66,7 @@ def _is_unchanged(known: _CheckedCredentials) -> bool:
 
 
 def _sign_in(username: str, password: str, address: str) -> User | None:
-    if "\0" in username:
+    if not is_storable(username):
         return None
     try:
         require_sign_in_allowed(username=username, address=address)

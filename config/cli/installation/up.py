@@ -63,12 +63,12 @@ def up(only: str | None, no_demo: bool, port: int | None) -> None:
     run = RunFolder(data_dir())
     data_dir().mkdir(parents=True, exist_ok=True)
     with run.lock():
+        run.prepared_file.unlink(missing_ok=True)
         run.write_state(parts=[])
         _end_orphans()
         _make_secrets()
         plan = _plan(run, only=parts, demo=not no_demo, web_port=port)
         write_private(run.servers_file, plan.server_urls())
-        run.prepared_file.unlink(missing_ok=True)
         try:
             _supervise(plan, started)
         finally:

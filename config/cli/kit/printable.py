@@ -1,11 +1,11 @@
-"""Make text printable: replace the characters that control a terminal."""
+"""Make text printable: replace the characters that control a terminal or have no encoding."""
 
 from __future__ import annotations
 
 import re
 
-#: C0 and C1 controls except tab and line feed, the characters that override the direction of text, and halves of surrogate pairs, which
-#: no output can encode: names of files may have them. (Marks of direction are not replaced: Hebrew and Arabic need them.)
+#: C0 and C1 controls except tab and line feed, the characters that override the direction of text, and halves of surrogate
+#: pairs, which have no encoding. (Marks of direction are not replaced: Hebrew and Arabic need them.)
 _CONTROL_CHARACTERS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 #: The replacement of a control character.
 _REPLACEMENT = "\ufffd"

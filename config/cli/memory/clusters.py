@@ -110,9 +110,9 @@ def show_partial_recall(agent: ChosenAgent, *, text: str) -> Output:
 def rename_cluster(agent: ChosenAgent, *, reference: str, name: str) -> Output:
     """Name a cluster. A named cluster stays while it has a memory."""
     cluster_id = find_id(agent, Cluster, reference)
-    name_cluster(cluster_id=cluster_id, name=name)
-    audit_act(agent, f"named the cluster {cluster_id} {name!r}")
-    return Output({"agent": agent.name, "cluster": cluster_id, "name": name}, text="Named.")
+    stored = name_cluster(cluster_id=cluster_id, name=name)
+    audit_act(agent, f"named the cluster {cluster_id} {stored!r}")
+    return Output({"agent": agent.name, "cluster": cluster_id, "name": stored}, text="Named.")
 
 
 @in_agent_transaction

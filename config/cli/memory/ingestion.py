@@ -17,6 +17,7 @@ from arbor.memory.values import MemoryType, NewMemory
 from config.cli.kit.declarations import ExitCode, Output
 from config.cli.kit.output import progress_bar, table
 from config.cli.kit.tenancy import ChosenAgent, actor, with_agent
+from config.cli.kit.text_files import read_text
 
 #: The most unreadable lines that are shown.
 _BAD_SHOWN = 20
@@ -57,7 +58,7 @@ def remember(
 ) -> Output:
     """Add a memory to an agent; the same text twice is one memory. TEXT - is standard input."""
     memory = NewMemory(
-        content=sys.stdin.read() if text == "-" else text,
+        content=read_text(sys.stdin) if text == "-" else text,
         type=MemoryType(kind),
         importance=importance,
         occurred_at=datetime.now(UTC),

@@ -202,9 +202,18 @@ def test_a_message_does_not_start_a_created_agent(agent: Agent) -> None:
         assert HeartbeatSchedule.objects.get().next_due_at == due
 
 
-@pytest.mark.parametrize("text", ["", " \n", "nul\0", "x" * 8001])
-def test_an_invalid_message_is_refused(agent: Agent, text: str) -> None:
-    with tenant_transaction(agent.tenant_id), pytest.raises(Invalid, match="1 to 8,000 characters"):
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("", "1 to 8,000 characters"),
+        (" \n", "1 to 8,000 characters"),
+        ("x" * 8001, "1 to 8,000 characters"),
+        ("nul\0", "NUL"),
+        ("half \ud800", "half a surrogate pair"),
+    ],
+)
+def test_an_invalid_message_is_refused(agent: Agent, text: str, reason: str) -> None:
+    with tenant_transaction(agent.tenant_id), pytest.raises(Invalid, match=reason):
         message_agent(agent_id=agent.id, text=text, actor=ACTOR)
 
 

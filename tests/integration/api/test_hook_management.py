@@ -1,4 +1,4 @@
-"""Hooks over the API: created by owners, visible to their tenant only, their mappings tried."""
+"""Hooks over the API: managed by operators, visible to their tenant only, their mappings tried."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.support.api import Caller
 from tests.support.hook_requests import standard_request
 
 
-def test_an_owner_manages_hooks(owner: Caller, viewer: Caller, vega: dict[str, Any]) -> None:
+def test_an_operator_manages_hooks(operator: Caller, viewer: Caller, vega: dict[str, Any]) -> None:
     payload = {
         "name": "alarms",
         "agent_id": vega["id"],
@@ -18,7 +18,7 @@ def test_an_owner_manages_hooks(owner: Caller, viewer: Caller, vega: dict[str, A
         "urgent_from": 0.8,
     }
     assert viewer.post("/hooks", payload).status_code == 403
-    response = owner.post("/hooks", payload)
+    response = operator.post("/hooks", payload)
     assert response.status_code == 201, response.content
     made = response.json()
     hook = made["hook"]
@@ -28,38 +28,38 @@ def test_an_owner_manages_hooks(owner: Caller, viewer: Caller, vega: dict[str, A
     assert sent.post(hook["path"].removeprefix(HOOKS_PATH)).status_code == 202
     (delivery,) = viewer.get("/deliveries", hook_id=hook["id"]).json()["items"]
     assert (delivery["status"], delivery["event"]) == ("perceived", "alarm")
-    assert owner.post(f"/deliveries/{delivery['id']}/resend").status_code == 409
+    assert operator.post(f"/deliveries/{delivery['id']}/resend").status_code == 409
     assert viewer.get("/hooks").json()["items"] == [hook]
     address = f"/hooks/{hook['id']}"
-    changed = owner.send("patch", address, {"mapping": {"text": "{data}"}}).json()
+    changed = operator.send("patch", address, {"mapping": {"text": "{data}"}}).json()
     assert changed["mapping"]["title"] == "{data.title}"
     assert (changed["mapping"]["text"], changed["urgent_from"], changed["events"]) == (
         "{data}",
         0.8,
         ["alarm"],
     )
-    assert owner.send("patch", address, {"urgent_from": None}).json()["urgent_from"] is None
-    assert not owner.post(f"{address}/disable").json()["active"]
-    assert owner.post(f"{address}/enable").json()["active"]
-    rotated = owner.post(f"{address}/secret", {"overlap_s": 0}).json()
+    assert operator.send("patch", address, {"urgent_from": None}).json()["urgent_from"] is None
+    assert not operator.post(f"{address}/disable").json()["active"]
+    assert operator.post(f"{address}/enable").json()["active"]
+    rotated = operator.post(f"{address}/secret", {"overlap_s": 0}).json()
     assert rotated["secret"] != made["secret"]
     assert rotated["hook"]["previous_until"] is None
-    assert owner.post("/hooks", payload).status_code == 409
-    assert owner.delete(address).json()["id"] == hook["id"]
-    assert owner.get(address).status_code == 404
+    assert operator.post("/hooks", payload).status_code == 409
+    assert operator.delete(address).json()["id"] == hook["id"]
+    assert operator.get(address).status_code == 404
 
 
-def test_a_mapping_is_tried(viewer: Caller, owner: Caller) -> None:
+def test_a_mapping_is_tried(viewer: Caller, operator: Caller) -> None:
     trial = {"mapping": {"title": "{a.b}", "importance": "{c}"}, "sample": '{"a": {"b": "x"}, "c": "loud"}'}
-    tried = owner.post("/try-hook-mapping", trial).json()
+    tried = operator.post("/try-hook-mapping", trial).json()
     assert (tried["content"], tried["importance"]) == ('x\n{"a": {"b": "x"}, "c": "loud"}', 0.5)
     assert "low, normal, high, critical" in tried["warnings"][0]
     for invalid in ({"sample": "{"}, {"mapping": {"title": "{a"}}, {"mapping": {"color": "x"}}):
-        assert owner.post("/try-hook-mapping", {**trial, **invalid}).status_code == 422
+        assert operator.post("/try-hook-mapping", {**trial, **invalid}).status_code == 422
     assert viewer.post("/try-hook-mapping", trial).status_code == 403
 
 
-def test_an_invalid_hook_is_refused(owner: Caller, vega: dict[str, Any]) -> None:
+def test_an_invalid_hook_is_refused(operator: Caller, vega: dict[str, Any]) -> None:
     valid = {"name": "ops", "agent_id": vega["id"]}
     for invalid in (
         {"agent_id": "0" * 32},
@@ -72,13 +72,15 @@ def test_an_invalid_hook_is_refused(owner: Caller, vega: dict[str, Any]) -> None
         {"events": [""]},
         {"other": 1},
     ):
-        response = owner.post("/hooks", {**valid, **invalid})
+        response = operator.post("/hooks", {**valid, **invalid})
         assert response.status_code in (404, 422), (invalid, response.content)
-    assert owner.get("/hooks").json()["items"] == []
+    assert operator.get("/hooks").json()["items"] == []
 
 
-def test_a_hook_of_another_tenant_is_not_found(owner: Caller, outsider: Caller, vega: dict[str, Any]) -> None:
-    hook = owner.post("/hooks", {"name": "ops", "agent_id": vega["id"]}).json()["hook"]
+def test_a_hook_of_another_tenant_is_not_found(
+    operator: Caller, outsider: Caller, vega: dict[str, Any]
+) -> None:
+    hook = operator.post("/hooks", {"name": "ops", "agent_id": vega["id"]}).json()["hook"]
     address = f"/hooks/{hook['id']}"
     answers = [
         outsider.get(address),

@@ -17,7 +17,9 @@ from schemathesis.specs.openapi.checks import (
 )
 
 from apps.api.api import PATH
+from apps.api.routers.selves import AspectInput, BeliefInput
 from apps.tenants.models import Tenant
+from arbor.selves.values import AspectKind, BeliefCategory, NewAspect, NewBelief
 from config.cli.openapi import DOCUMENT, document
 from tests.support.api import Caller
 from tests.support.console_rows import make_world
@@ -81,3 +83,12 @@ def test_the_document_describes_every_operation() -> None:
             assert operation["summary"], (method, path)
             assert operation["description"], (method, path)
             assert operation["security"], (method, path)
+
+
+def test_a_self_has_the_same_defaults_by_every_door() -> None:
+    belief = NewBelief(statement="Tides turn.", category=BeliefCategory.WORLD)
+    aspect = NewAspect(content="patient", kind=AspectKind.TRAIT)
+    posted = BeliefInput(statement="Tides turn.")
+    assert (posted.confidence, posted.stability) == (belief.confidence, belief.stability)
+    added = AspectInput(content="patient", kind=AspectKind.TRAIT)
+    assert (added.strength, added.stability) == (aspect.strength, aspect.stability)

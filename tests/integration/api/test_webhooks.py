@@ -1,4 +1,4 @@
-"""Webhooks over the API: created by owners, visible to their tenant only."""
+"""Webhooks and channels over the API: managed by operators, visible to their tenant only."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from tests.support.api import Caller
 URL = "https://example.org/s3cret"
 
 
-def test_an_owner_manages_webhooks(owner: Caller, viewer: Caller, vega: dict[str, Any]) -> None:
+def test_an_operator_manages_webhooks(operator: Caller, viewer: Caller, vega: dict[str, Any]) -> None:
     payload = {"name": "ops", "url": URL, "signals": ["memory.goal_*"], "agent_id": vega["id"]}
     assert viewer.post("/webhooks", payload).status_code == 403
-    response = owner.post("/webhooks", payload)
+    response = operator.post("/webhooks", payload)
     assert response.status_code == 201, response.content
     made = response.json()
     assert made["secret"].startswith("whsec_")
@@ -26,27 +26,27 @@ def test_an_owner_manages_webhooks(owner: Caller, viewer: Caller, vega: dict[str
     address = f"/webhooks/{webhook['id']}"
     assert viewer.get(address).json() == webhook
     assert viewer.post(f"{address}/pause").status_code == 403
-    assert not owner.post(f"{address}/pause").json()["active"]
-    assert owner.post(f"{address}/resume").json()["active"]
-    assert owner.post("/webhooks", payload).status_code == 409
-    assert owner.delete(address).json()["id"] == webhook["id"]
-    assert owner.get(address).status_code == 404
+    assert not operator.post(f"{address}/pause").json()["active"]
+    assert operator.post(f"{address}/resume").json()["active"]
+    assert operator.post("/webhooks", payload).status_code == 409
+    assert operator.delete(address).json()["id"] == webhook["id"]
+    assert operator.get(address).status_code == 404
 
 
-def test_an_invalid_webhook_is_refused(owner: Caller) -> None:
+def test_an_invalid_webhook_is_refused(operator: Caller) -> None:
     for invalid in (
         {"url": "ftp://x"},
         {"signals": ["memory.nothing"]},
         {"agent_id": "0" * 32},
         {"other": 1},
     ):
-        response = owner.post("/webhooks", {"name": "ops", "url": URL, **invalid})
+        response = operator.post("/webhooks", {"name": "ops", "url": URL, **invalid})
         assert response.status_code in (404, 422), response.content
-    assert owner.get("/webhooks").json()["items"] == []
+    assert operator.get("/webhooks").json()["items"] == []
 
 
-def test_a_webhook_of_another_tenant_is_not_found(owner: Caller, outsider: Caller) -> None:
-    webhook = owner.post("/webhooks", {"name": "ops", "url": URL}).json()["webhook"]
+def test_a_webhook_of_another_tenant_is_not_found(operator: Caller, outsider: Caller) -> None:
+    webhook = operator.post("/webhooks", {"name": "ops", "url": URL}).json()["webhook"]
     address = f"/webhooks/{webhook['id']}"
     assert outsider.get(address).status_code == 404
     assert outsider.delete(address).status_code == 404
@@ -55,12 +55,12 @@ def test_a_webhook_of_another_tenant_is_not_found(owner: Caller, outsider: Calle
 
 
 def test_a_secret_is_rotated_and_deliveries_are_listed(
-    owner: Caller, viewer: Caller, outsider: Caller, tenant: Tenant
+    operator: Caller, viewer: Caller, outsider: Caller, tenant: Tenant
 ) -> None:
-    made = owner.post("/webhooks", {"name": "ops", "url": URL}).json()
+    made = operator.post("/webhooks", {"name": "ops", "url": URL}).json()
     webhook_id = made["webhook"]["id"]
     assert viewer.post(f"/webhooks/{webhook_id}/secret").status_code == 403
-    rotated = owner.post(f"/webhooks/{webhook_id}/secret").json()
+    rotated = operator.post(f"/webhooks/{webhook_id}/secret").json()
     assert rotated["secret"].startswith("whsec_")
     assert rotated["secret"] != made["secret"]
     with tenant_transaction(tenant.id):
@@ -73,5 +73,18 @@ def test_a_secret_is_rotated_and_deliveries_are_listed(
     assert outsider.get("/deliveries").json()["items"] == []
     resend = f"/deliveries/{delivery.id}/resend"
     assert (viewer.post(resend).status_code, outsider.post(resend).status_code) == (403, 404)
-    assert owner.post(resend).json()["status"] == "resending"
-    assert owner.post(resend).status_code == 409
+    assert operator.post(resend).json()["status"] == "resending"
+    assert operator.post(resend).status_code == 409
+
+
+def test_an_operator_manages_channels(operator: Caller, viewer: Caller, outsider: Caller) -> None:
+    payload = {"name": "desk", "kind": "inbox", "audience": "user"}
+    assert viewer.post("/channels", payload).status_code == 403
+    response = operator.post("/channels", payload)
+    assert response.status_code == 201, response.content
+    address = f"/channels/{response.json()['channel']['id']}"
+    assert not operator.post(f"{address}/disable").json()["enabled"]
+    assert operator.post(f"{address}/test-message").status_code != 403
+    assert (viewer.delete(address).status_code, outsider.delete(address).status_code) == (403, 404)
+    assert operator.delete(address).json()["name"] == "desk"
+    assert viewer.get("/channels").json()["items"] == []

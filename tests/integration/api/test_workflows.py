@@ -8,6 +8,7 @@ from uuid import UUID
 import pytest
 
 from apps.tenants.models import Tenant
+from apps.workflows.services import definitions
 from apps.workflows.services.legs import advance_run
 from tests.factories.workflows import SOURCE
 from tests.support.api import Caller
@@ -43,6 +44,15 @@ def test_an_operator_defines_a_workflow(
     assert operator.post("/workflows/check", {"source": SOURCE}).json()["inputs"] == ["topic"]
     assert operator.send("delete", address).json()["id"] == workflow["id"]
     assert operator.get(address).status_code == 404
+
+
+def test_a_workflow_beyond_the_limit_is_a_conflict(
+    owner: Caller, workflow: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(definitions, "MAX_WORKFLOWS", 1)
+    refused = owner.post("/workflows", {"name": "second", "source": SOURCE})
+    assert refused.status_code == 409
+    assert refused.json()["detail"] == "a tenant has at most 1 workflows; delete one first"
 
 
 def test_an_operator_runs_a_workflow(

@@ -128,9 +128,12 @@ def test_a_file_that_cannot_be_written_is_named(tenant: Tenant, tmp_path: Path) 
         seal_audit(sinks=[HeadFile(tmp_path / "missing" / "heads.jsonl")])
 
 
-def test_a_line_that_is_no_head_is_refused() -> None:
+@pytest.mark.parametrize(
+    "line", ["[]", '{"chain": "a", "number": 1e999, "digest": "b"}', '{"chain": ' + "[" * 100_000]
+)
+def test_a_line_that_is_no_head_is_refused(line: str) -> None:
     with pytest.raises(Invalid, match="line 1 is no exported head"):
-        read_heads(["[]"])
+        read_heads([line])
 
 
 def test_the_settings_name_the_sinks(tenant: Tenant, tmp_path: Path, settings: Any) -> None:

@@ -11,7 +11,14 @@ from apps.calls.models import CallStatus
 from apps.contacts.models import ChatMessage, ChatSession
 from apps.contacts.services import client_tasks
 from apps.contacts.services.chat import answer_turn
-from apps.contacts.services.client_tasks import TaskClient, begin_task, cancel_task, read_task
+from apps.contacts.services.client_tasks import (
+    TaskClient,
+    TaskQuery,
+    begin_task,
+    cancel_task,
+    list_tasks,
+    read_task,
+)
 from apps.heartbeats.services.calls.calls import execute_call
 from apps.memories.models import Memory
 from apps.memories.services.recall.recaller import recall
@@ -109,3 +116,18 @@ def test_the_turn_of_a_task_is_recalled_later(agent: Agent, client: TaskClient, 
     found = [UUID(str(row.id)) for row in recall(tenant_id=agent.tenant_id, request=request)]
     with tenant_transaction(agent.tenant_id):
         assert Memory.objects.get(content__contains="of Skerry").id in found
+
+
+def test_a_task_whose_answer_a_reflex_withheld_is_rejected(
+    agent: Agent, client: TaskClient, scripted: Script
+) -> None:
+    scripted(model_answer(f"The key of the harbour is ghp_{'a' * 36}."))
+    task = begin(agent, client, "What is the key?")
+    answer(agent, task)
+    assert read(agent, client, task).state is TaskState.REJECTED
+    with tenant_transaction(agent.tenant_id):
+        totals = {
+            state: list_tasks(client=client, query=TaskQuery(limit=5, state=state)).total
+            for state in (TaskState.REJECTED, TaskState.COMPLETED)
+        }
+    assert totals == {TaskState.REJECTED: 1, TaskState.COMPLETED: 0}

@@ -111,6 +111,22 @@ def test_facts_leave_room_in_the_queue(
     assert event.detail == {"memories": [str(turn_of(agent, "I teach chemistry. I play chess.").id)] * 2}
 
 
+def test_a_pending_fact_counts_however_old(
+    agent: Agent, talk: Talk, scripted: Script, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(facts, "MAX_PENDING", 2)
+    monkeypatch.setattr(facts, "_MAX_COMPARED", 1)
+    scripted(model_answer("I see."), repeat=True)
+    talk("I own a boat. I speak Welsh.")
+    consolidate()
+    talk("I teach chemistry.")
+    consolidate()
+    assert [proposal.content for proposal in proposals_of(agent)] == [
+        "nora owns a boat.",
+        "nora speaks Welsh.",
+    ]
+
+
 @pytest.fixture
 def answers() -> list[str]:
     """Return an empty list, which the test fills with the answers of the maintenance model, in order."""

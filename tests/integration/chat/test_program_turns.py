@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from apps.agents.models import Agent
@@ -46,6 +48,25 @@ def test_a_turn_is_finalized_once(runtime: AgentRuntime) -> None:
     runtime.finalize_conversation(prompt, "Hello, Nora.")
     with pytest.raises(TransitionIllegal, match="is answered already"):
         runtime.finalize_conversation(prompt, "Hello, Nora.")
+
+
+def test_only_a_persons_turn_is_finalized(runtime: AgentRuntime, agent: Agent) -> None:
+    prompt = runtime.prepare_conversation("Ada", "Hello.", person="nora")
+    runtime.finalize_conversation(prompt, "Hello, Nora.")
+    with tenant_transaction(agent.tenant_id):
+        answer = ChatMessage.objects.get(speaker="agent")
+    with pytest.raises(NotFound):
+        runtime.finalize_conversation(replace(prompt, turn_id=answer.id), "Hello again.")
+    with tenant_transaction(agent.tenant_id):
+        assert ChatMessage.objects.count() == 2
+
+
+@pytest.mark.parametrize("model", ["m" * 201, "mine\0"])
+def test_a_name_of_a_model_that_no_row_stores_is_refused(runtime: AgentRuntime, model: str) -> None:
+    prompt = runtime.prepare_conversation("Ada", "Hello.", person="nora")
+    with pytest.raises(Invalid, match="model must"):
+        runtime.finalize_conversation(prompt, "Hello, Nora.", model=model)
+    assert runtime.finalize_conversation(prompt, "Hello, Nora.", model=model[:1]).text == "Hello, Nora."
 
 
 def test_a_turn_of_another_tenant_is_unknown(

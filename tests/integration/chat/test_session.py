@@ -15,7 +15,7 @@ from apps.calls.models import ExternalCall
 from apps.console.pages.fleet import read_fleet
 from apps.contacts.models import ChatMessage, ChatSession
 from apps.contacts.services.chat import end_session, open_session, receive_turn
-from apps.contacts.services.chat_sweep import LONGEST_WAIT, close_conversations
+from apps.contacts.services.chat_sweep import LONGEST_WAIT, _sweep_conversation, close_conversations
 from apps.fleet.contact import message_agent
 from apps.heartbeats.models import Heartbeat, HeartbeatStatus
 from apps.heartbeats.services.reports.status import fleet_status
@@ -180,6 +180,22 @@ def test_the_sweep_closes_idle_conversations(agent: Agent, talk: Talk, scripted:
     assert session.ended_at is not None
     assert session.significance is not None
     assert schedule_of(agent).next_trigger == "chat"
+
+
+def test_the_sweep_keeps_a_conversation_that_goes_on_meanwhile(
+    agent: Agent, talk: Talk, scripted: Script
+) -> None:
+    scripted(model_answer("Yes."), repeat=True)
+    talk("Are you there?")
+    age_conversations(agent, timedelta(seconds=301))
+    with tenant_transaction(agent.tenant_id):
+        listed = ChatSession.objects.get()
+        ChatSession.objects.update(last_at=datetime.now(UTC))
+
+    assert not _sweep_conversation(agent.tenant_id, listed)
+
+    with tenant_transaction(agent.tenant_id):
+        assert ChatSession.objects.get().ended_at is None
 
 
 def test_the_sweep_resends_a_lost_turn_and_fails_it_after_an_hour(

@@ -59,7 +59,7 @@ def member_of(agent: Agent) -> UUID:
 @pytest.fixture
 def _query_near_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
     """Give every text a vector that is near the center of the cluster, but near none of its memories."""
-    monkeypatch.setattr(partial, "embed_texts", lambda **_: np.asarray([0.6 * AXES[0] + 0.8 * AXES[255]]))
+    monkeypatch.setattr(partial, "embed_query", lambda **_: np.asarray([0.6 * AXES[0] + 0.8 * AXES[255]]))
 
 
 @pytest.mark.usefixtures("_query_near_cluster")

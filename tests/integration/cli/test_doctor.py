@@ -161,7 +161,7 @@ class ReadyHandler(BaseHTTPRequestHandler):
 def api_port(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[int]:
     """Return the port of a server that answers like the API, for an installation without `arbor up`."""
     server = HTTPServer(("127.0.0.1", 0), ReadyHandler)
-    thread = threading.Thread(target=server.serve_forever)
+    thread = threading.Thread(target=server.serve_forever, args=[0.02])
     thread.start()
     monkeypatch.setenv("ARBOR_API_PORT", str(server.server_port))
     monkeypatch.setenv("ARBOR_DATA_DIR", str(tmp_path))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from uuid import UUID
 
@@ -9,8 +10,11 @@ import click
 import pytest
 
 from tests.command_tree import commands
+from tests.factories.workflows import SOURCE
 from tests.integration.cli.conftest import Arbor, add_memory
 
+#: An argument that a shell passes in Latin-1, as Python reads it.
+_LATIN_1 = os.fsdecode(b"caf\xe9")
 _TENANT_COMMANDS = {
     path: command
     for path, command in commands().items()
@@ -104,6 +108,53 @@ def test_a_refused_act_prints_no_json(arbor: Arbor, vega: str, arguments: tuple[
     # The agent was never started.
     ran = arbor(*arguments)
     assert (ran.code, ran.out) == (1, "")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("agent", "tell", "Vega", _LATIN_1),
+        ("agent", "identity", "suspend", "Vega", "--reason", _LATIN_1),
+        ("audit", "search", _LATIN_1),
+        ("recall", "Vega", _LATIN_1),
+        ("memory", "code", "list", "Vega", "--about", _LATIN_1),
+        ("goal", "add", "Vega", _LATIN_1),
+        ("goal", "add", "Vega", "Row", "--description", _LATIN_1),
+        ("goal", "add", "Vega", "Row", "--blocked-by", _LATIN_1),
+        ("workflow", "create", "review", "FILE", "--description", _LATIN_1),
+        ("agent", "show", _LATIN_1),
+        ("tenant", "user", "enable", _LATIN_1),
+    ],
+)
+def test_an_argument_that_is_not_utf_8_is_refused(
+    arbor: Arbor, vega: str, tmp_path: Path, arguments: tuple[str, ...]
+) -> None:
+    file = tmp_path / "review.dot"
+    file.write_text(SOURCE)
+    ran = arbor(*(str(file) if argument == "FILE" else argument for argument in arguments))
+    assert (ran.code, len(ran.err.splitlines())) == (1, 1), ran
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("agent", "template", "validate"),
+        ("agent", "template", "add"),
+        ("skill", "check"),
+        ("skill", "add"),
+        ("workflow", "check"),
+        ("workflow", "create", "review"),
+        ("contact", "hook", "try"),
+        ("audit", "verify", "--heads"),
+    ],
+)
+def test_a_file_that_is_not_utf_8_is_refused(
+    arbor: Arbor, one_tenant: str, tmp_path: Path, arguments: tuple[str, ...]
+) -> None:
+    file = tmp_path / "latin-1.txt"
+    file.write_bytes("café".encode("latin-1"))
+    ran = arbor(*arguments, str(file))
+    assert (ran.code, ran.err) == (1, f"arbor: {file} must be text in UTF-8\n")
 
 
 def test_a_memory_is_added_with_all_its_parts(arbor: Arbor, vega: str) -> None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
+
+import pytest
 
 from apps.fleet.seeds.sections import SeedGroup
 from config.cli.commands.seed import GROUPS
@@ -65,6 +68,29 @@ def test_a_file_that_is_no_seed_is_refused(arbor: Arbor, vega: str, tmp_path: Pa
     assert refused.code == 1
     assert "not a seed" in refused.err
     assert "no file" in arbor("seed", "verify", str(tmp_path / "nothing")).err
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("nothing", "there is no file"),
+        (".", "is a folder; a seed is a file"),
+        ("x" * 300, "cannot be read: File name too long"),
+        # A file whose first byte nobody can read, not even root, as behind a missing permission.
+        pytest.param(
+            "/proc/self/mem",
+            "/proc/self/mem cannot be read: Input/output error",
+            marks=pytest.mark.skipif(sys.platform != "linux", reason="only Linux has this file"),
+        ),
+    ],
+)
+def test_a_seed_that_cannot_be_read_is_refused_in_one_line(
+    arbor: Arbor, vega: str, tmp_path: Path, name: str, reason: str
+) -> None:
+    for command in (("verify",), ("import",), ("restore", vega), ("merge", vega)):
+        refused = arbor("seed", *command, str(tmp_path / name))
+        assert (refused.code, len(refused.err.splitlines())) == (1, 1)
+        assert reason in refused.err
 
 
 def test_a_destroyed_agent_leaves_a_seed_unless_declined(arbor: Arbor, vega: str) -> None:

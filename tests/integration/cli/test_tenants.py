@@ -27,6 +27,23 @@ def test_tenants_are_created_listed_suspended_and_resumed(arbor: Arbor, one_tena
     assert "Acme" in arbor("tenant", "list").out
 
 
+@pytest.mark.parametrize(
+    ("options", "fault"),
+    [
+        (("a" * 64,), "1 to 63 characters"),
+        (("b c",), "letters, digits"),
+        (("acme", "--name", "A" * 201), "1 to 200 printable characters"),
+        (("acme", "--name", "A\udcff"), "1 to 200 printable characters"),
+    ],
+)
+def test_a_tenant_that_cannot_be_stored_is_refused(
+    arbor: Arbor, options: tuple[str, ...], fault: str
+) -> None:
+    refused = arbor("tenant", "create", *options)
+    assert (refused.code, fault in " ".join(refused.err.split())) == (1, True)
+    assert not Tenant.objects.using(OPS).exists()
+
+
 def test_all_agents_of_a_tenant_are_paused_and_resumed(arbor: Arbor, one_tenant: str) -> None:
     for name in ("Vega", "Deneb"):
         assert arbor("agent", "create", name, "--template", "Scout", "--start").code == 0

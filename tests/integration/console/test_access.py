@@ -6,11 +6,13 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.db import OperationalError
 from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
 from apps.audit.models import AuditAction, AuditEvent, PlatformEvent
+from apps.fleet import accounts
 from apps.fleet.accounts import change_password
 from apps.fleet.administration import resume_tenant, suspend_tenant
 from apps.tenants.models import ConsoleSession, Membership, Role, User
@@ -81,6 +83,23 @@ def test_a_password_change_ends_the_other_sessions(ann: User) -> None:
     assert elsewhere.get(INDEX).status_code == 302
     assert ConsoleSession.objects.filter(user_id=ann.pk).count() == 1
     assert platform_acts()[-1] == (AuditAction.PASSWORD_CHANGED, "changed the password of ann")
+
+
+def test_a_password_change_that_cannot_be_audited_is_undone(
+    ann: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here, elsewhere = Client(raise_request_exception=False), Client()
+    post_login(here)
+    post_login(elsewhere)
+    form = {"old_password": PASSWORD, "new_password1": NEW_PASSWORD, "new_password2": NEW_PASSWORD}
+
+    def fail(**_: object) -> None:
+        raise OperationalError("the connection was lost")
+
+    monkeypatch.setattr(accounts, "record_platform", fail)
+    assert here.post(reverse("admin:password_change"), form).status_code == 503
+    assert [client.get(INDEX).status_code for client in (here, elsewhere)] == [200, 200]
+    assert User.objects.get(pk=ann.pk).check_password(PASSWORD)
 
 
 # --- Sessions ------------------------------------------------------------------------------------------

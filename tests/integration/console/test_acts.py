@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from uuid import uuid4
 
 import pytest
 from django.test import Client
@@ -10,6 +12,7 @@ from django.urls import reverse
 
 from apps.agents.models import Agent, HeartbeatSchedule, ScheduleState
 from apps.audit.models import AuditAction, AuditEvent
+from apps.console import site
 from apps.console.access import ROLES_WITH_RIGHT
 from apps.console.acts import ACTS, identity_acts, possible_acts, publication_act, right_for
 from apps.queues import Task, TaskMessage, captured
@@ -110,6 +113,12 @@ def test_an_agent_of_another_tenant_is_not_found(operator: Client, world: World,
 def test_a_get_request_of_an_act_is_refused(operator: Client, world: World) -> None:
     assert operator.get(world.act_address, {"act": "pause"}).status_code == 405
     assert status(world) == AgentStatus.ACTIVE
+
+
+@pytest.mark.parametrize(("route", "name"), [(route, name) for route, _, name in site._URLS])
+def test_a_page_refuses_the_methods_that_it_has_no_use_for(operator: Client, route: str, name: str) -> None:
+    address = reverse("admin:index") + route.replace("<int:number>", "1").replace("<int:user_id>", "1")
+    assert operator.put(re.sub(r"<uuid:\w+>", str(uuid4()), address)).status_code == 405, name
 
 
 def test_an_act_needs_a_csrf_token(operator: Client, world: World) -> None:

@@ -53,6 +53,13 @@ def test_an_agents_page_shows_notices_budget_and_active_hours(viewer: Client, wo
     assert "of 24 heartbeats" in page
 
 
+def test_an_agents_page_shows_why_its_last_heartbeat_failed(viewer: Client, world: World) -> None:
+    with tenant_transaction(world.tenant.id):
+        HeartbeatSchedule.objects.filter(agent=world.agent).update(last_error="ModelTimeout: no answer")
+    page = viewer.get(page_of(world.agent)).content.decode()
+    assert "<strong>Its last heartbeat failed.</strong> ModelTimeout: no answer" in page
+
+
 def test_each_list_that_an_agents_page_links_opens(owner: Client, world: World) -> None:
     page = owner.get(page_of(world.agent)).content.decode()
     lists = {unescape(link) for link in re.findall(r'href="([^"]+/\?agent[^"]+)"', page)}

@@ -236,6 +236,15 @@ def test_a_key_with_a_model_that_skills_do_not_fit_is_not_stored(
         assert not ProviderKey.objects.exists()
 
 
+def test_a_key_with_too_long_a_name_of_a_model_is_not_stored(
+    owner: Client, tenant: Tenant, provider: ProviderServer
+) -> None:
+    page = connect(owner, provider, model="m" * 200)
+    assert "Nothing was changed: a model handle has at most 200 characters, got 207." in page
+    with tenant_transaction(tenant.id):
+        assert not ProviderKey.objects.exists()
+
+
 def test_a_small_model_that_skills_do_not_fit_is_no_default(
     owner: Client, full_agent: Agent, provider: ProviderServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

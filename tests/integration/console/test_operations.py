@@ -14,6 +14,7 @@ from apps.agents.models import Agent, HeartbeatSchedule
 from apps.audit.models import AuditEvent, PlatformEvent
 from apps.calls.models import ExternalCall
 from apps.contacts.models import OutboxMessage
+from apps.fleet.lifecycle import pause_agent, resume_agent
 from apps.heartbeats.models import Process
 from apps.memories.models import Memory
 from apps.tenants.models import Tenant
@@ -54,17 +55,30 @@ def test_a_silent_worker_and_an_unserved_queue_are_shown(viewer: Client, world: 
     assert "silent" in line
 
 
-def test_backlogs_are_counted(viewer: Client, world: World) -> None:
-    def counted(key: str) -> int:
-        backlogs = viewer.get(reverse(PAGE)).context["page"].backlogs
-        return int(next(backlog.count for backlog in backlogs if backlog.key == key))
+def counted(client: Client, key: str) -> int:
+    """Return the count of a backlog on the page."""
+    backlogs = client.get(reverse(PAGE)).context["page"].backlogs
+    return int(next(backlog.count for backlog in backlogs if backlog.key == key))
 
-    before = counted("unembedded")
+
+def test_backlogs_are_counted(viewer: Client, world: World) -> None:
+    before = counted(viewer, "unembedded")
     with tenant_transaction(world.tenant.id):
         for _ in range(2):
             memory = MemoryFactory(agent=world.agent)
             Memory.objects.filter(id=memory.id).update(embedding=None)
-    assert counted("unembedded") == before + 2
+    assert counted(viewer, "unembedded") == before + 2
+
+
+def test_an_agent_in_a_conversation_is_not_counted_as_due(viewer: Client, world: World) -> None:
+    now = timezone.now()
+    with tenant_transaction(world.tenant.id):
+        HeartbeatSchedule.objects.update(state="idle", next_due_at=now - timedelta(minutes=1))
+        HeartbeatSchedule.objects.update(paused_until=now + timedelta(minutes=5))
+    assert counted(viewer, "due") == 0
+    with tenant_transaction(world.tenant.id):
+        due = HeartbeatSchedule.objects.update(paused_until=None)
+    assert counted(viewer, "due") == due
 
 
 def test_failed_maintenance_calls_are_retried(operator: Client, viewer: Client, world: World) -> None:
@@ -130,6 +144,18 @@ def test_all_agents_are_paused_and_resumed(operator: Client, world: World, agent
     assert schedule.next_due_at <= timezone.now() + timedelta(seconds=schedule.interval_s)
 
 
+def test_a_second_pause_of_all_is_undone_with_the_first(
+    operator: Client, world: World, agents: list[Agent]
+) -> None:
+    act(operator, "pause-all", confirm="acme")
+    with tenant_transaction(world.tenant.id):
+        resume_agent(agent_id=agents[1].id, actor="user:ann")
+        pause_agent(agent_id=agents[1].id, actor="user:ann")
+    act(operator, "pause-all", confirm="acme")
+    act(operator, "resume-all", confirm="acme")
+    assert [states(world)[name] for name in ("Ada", "Bo", "Cy")] == ["active", "paused", "paused"]
+
+
 def test_a_pause_leaves_other_tenants_alone(operator: Client, world: World, other_world: World) -> None:
     before = states(other_world)
     act(operator, "pause-all", confirm="acme")
@@ -166,8 +192,28 @@ def test_all_tenants_are_suspended_and_resumed_together(
     assert event is not None
     assert event.message == "suspended all 1 active tenants: an incident"
     act(root, "resume-all-tenants", confirm="installation")
-    statuses = dict(Tenant.objects.using(OPS).values_list("slug", "status"))
-    assert statuses == {"acme": "active", "globex": "suspended"}
+    assert statuses() == {"acme": "active", "globex": "suspended"}
+
+
+def statuses() -> dict[str, str]:
+    return dict(Tenant.objects.using(OPS).values_list("slug", "status"))
+
+
+def test_a_second_suspension_of_all_is_undone_with_the_first(
+    root: Client, world: World, other_world: World
+) -> None:
+    for _ in range(2):
+        act(root, "suspend-all", confirm="installation", reason="an incident")
+    act(root, "resume-all-tenants", confirm="installation")
+    assert statuses() == {"acme": "active", "globex": "active"}
+
+
+def test_a_second_resumption_resumes_no_tenant(root: Client, world: World, other_world: World) -> None:
+    act(root, "suspend-all", confirm="installation", reason="an incident")
+    act(root, "resume-all-tenants", confirm="installation")
+    act(root, "suspend-tenant", tenant="globex", confirm="globex")
+    act(root, "resume-all-tenants", confirm="installation")
+    assert statuses() == {"acme": "active", "globex": "suspended"}
 
 
 def test_an_unknown_act_is_not_found(operator: Client, world: World) -> None:

@@ -64,3 +64,15 @@ def test_a_server_that_hangs_does_not_hang_requests(monkeypatch: pytest.MonkeyPa
     assert [answer.broker for answer in found] == [False, False]
     # The second request waits for the check of the first.
     assert len(runs) == 1
+
+
+def test_a_check_runs_again_after_its_thread_could_not_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    check = BoundedCheck("broker", lambda: None)
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", refuse)
+        with pytest.raises(RuntimeError, match="new thread"):
+            check.start()
+    assert check.start().result(10) is True

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from functools import partial
+from threading import Barrier
 from typing import Any
 from uuid import uuid4
 
@@ -18,9 +20,11 @@ from apps.tenants.middleware import SESSION_KEY, VISIT_KEY
 from apps.tenants.models import Role, Tenant, User
 from apps.tenants.scope import OPS, current_scope, tenant_transaction
 from apps.tenants.services import add_member
+from arbor.errors import AlreadyExists
 from tests.factories.users import PASSWORD, UserFactory
 from tests.support.console import PLATFORM, World, page_of, sign_in
 from tests.support.console_crawls import ViewerCrawl
+from tests.support.races import none_if_refused, race
 
 INDEX = "/admin/"
 
@@ -288,6 +292,20 @@ def test_members_of_other_tenants_are_not_listed(viewer: Client, world: World, o
 
 
 OLD_PASSWORD, NEW_PASSWORD = "a long river to the sea", "a longer river to the sea"
+
+
+def test_two_accounts_of_one_name_are_never_created(database: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    hash_password, looked_up = User.set_password, Barrier(2, timeout=20)
+
+    def hash_after_both_looked_up(user: User, password: str | None) -> None:
+        looked_up.wait()
+        hash_password(user, password)
+
+    monkeypatch.setattr(User, "set_password", hash_after_both_looked_up)
+    create = partial(create_account, username="ann", password=OLD_PASSWORD, actor="cli:tests")
+    created = race(*[none_if_refused(create, AlreadyExists)] * 2)
+    assert sum(user is not None for user in created) == 1
+    assert PlatformEvent.objects.using(OPS).get().message == "created account ann"
 
 
 def test_a_person_signs_in_and_changes_their_password(database: None) -> None:

@@ -52,7 +52,7 @@ def run_web_receiver() -> Iterator[WebReceiver]:
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         receiver.url = f"http://127.0.0.1:{server.server_port}"
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+        threading.Thread(target=server.serve_forever, args=[0.02], daemon=True).start()
         yield receiver
         server.shutdown()
 
@@ -100,6 +100,6 @@ def run_mail_receiver() -> Iterator[MailReceiver]:
 
     with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler) as server:
         receiver.port = server.server_address[1]
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+        threading.Thread(target=server.serve_forever, args=[0.02], daemon=True).start()
         yield receiver
         server.shutdown()

@@ -7,13 +7,14 @@ from django.utils import timezone
 
 from apps.agents.models import Agent, AgentKey, HeartbeatSchedule, Percept, PerceptKind, Trigger
 from apps.agents.services.sealed_percepts import open_percepts
+from apps.contacts.services.channels import MAX_CHANNELS
 from apps.heartbeats.services.situations.situation import load_situation
 from apps.queues import TaskMessage
 from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
 from arbor.agents.keys import KeyPurpose
 from arbor.contacts.values import Audience, ChannelKind, DeliveryStatus
-from arbor.errors import NotFound
+from arbor.errors import LimitReached, NotFound
 from tests.integration.contacts.conftest import (
     make_agent,
     open_channel,
@@ -52,6 +53,15 @@ def test_a_platform_is_the_name_of_a_channel(agent: Agent) -> None:
     assert message.target == "Blog@example.org"
     with pytest.raises(NotFound, match="there is no channel 'Twitter' for this; there is: Blog, Forum"):
         write_message(agent, audience=Audience.PUBLIC, platform="Twitter")
+
+
+def test_the_channels_for_an_audience_are_limited(agent: Agent) -> None:
+    for number in range(MAX_CHANNELS):
+        open_channel(agent, ChannelKind.INBOX, "", name=f"inbox {number}")
+    with pytest.raises(LimitReached, match="at most 50 channels for the audience user"):
+        open_channel(agent, ChannelKind.INBOX, "", name="one more")
+    open_channel(agent, ChannelKind.INBOX, "", audience=Audience.PUBLIC, name="public")
+    open_channel(agent, ChannelKind.INBOX, "", agent_id=agent.id, name="her own")
 
 
 def test_a_mention_in_public_reaches_each_named_agent_once(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -44,6 +45,9 @@ HOUR = timedelta(hours=1)
 LATER = 480
 FULL = os.environ.get("DEMO_DAY") == "full"
 STORY = os.environ.get("DEMO_DAY_STORY", "")
+
+#: A thought about a memory that speaks of the question's subject.
+_FOUND = re.compile(r"I wondered: more about “(\w+)”\. I think of this: .*\b\1\b")
 
 JOBS: tuple[Callable[[], object], ...] = (
     embed_backlog,
@@ -179,6 +183,7 @@ def test_a_day_without_a_model_is_believable(run: DemoRun) -> None:
         _assert_goals_are_bounded(day)
         _assert_energy_is_used_and_regained(day)
         assert -1 < min(day.moods) <= max(day.moods) < 0.9, name
+    assert any(map(_finds_what_it_wondered_about, agent_days))
     # Drives rise while nothing happens, and rest when their need is met.
     curiosity = [[hour[Drive.CURIOSITY] for hour in day.drives if hour] for day in agent_days]
     assert any(later > before for levels in curiosity for before, later in itertools.pairwise(levels))
@@ -191,6 +196,10 @@ def _assert_no_thought_twice(day: AgentDay) -> None:
         assert repeated == [], day.agent.name
     narratives = Counter(heartbeat.narrative.partition(". ")[2] for heartbeat in day.done)
     assert max(narratives.values()) == 1, day.agent.name
+
+
+def _finds_what_it_wondered_about(day: AgentDay) -> bool:
+    return any(_FOUND.search(heartbeat.reasoning) for heartbeat in day.done)
 
 
 def _assert_goals_are_bounded(day: AgentDay) -> None:

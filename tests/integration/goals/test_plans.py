@@ -146,7 +146,7 @@ def test_goals_do_not_wait_for_each_other_in_a_circle(agent_id: UUID) -> None:
     block_goal(goal_id=second.id, by=str(first.id))
     with pytest.raises(Invalid, match="cannot wait for itself"):
         block_goal(goal_id=first.id, by=str(second.id))
-    with pytest.raises(Invalid, match="up to 500 characters"):
+    with pytest.raises(Invalid, match="at most 500 characters"):
         block_goal(goal_id=first.id, by="x" * 501)
     with pytest.raises(NotFound):
         block_goal(goal_id=first.id, by=str(uuid4()))

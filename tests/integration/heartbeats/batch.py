@@ -31,10 +31,10 @@ EIGHT = 8
 
 type MakeAgent = Callable[..., Agent]
 
-#: Parts of texts that differ each time: ids and times.
+#: Parts of texts that differ each time: ids, times and seconds since.
 _VARIES = re.compile(
     r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|agent_[0-9a-f]{16,}"
-    r"|\d{4}-\d\d-\d\d[ T]\d\d:\d\d(:\d\d)?"
+    r"|\d{4}-\d\d-\d\d[ T]\d\d:\d\d(:\d\d)?|\d+ s ago"
 )
 #: Keys whose values differ each time.
 _TIMES = {"at", "started_at", "ended_at", "occurred_at", "satisfied_at", "observed_at", "slot_at"}

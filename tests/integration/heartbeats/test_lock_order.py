@@ -16,8 +16,9 @@ from uuid import UUID
 import pytest
 from django.db import IntegrityError, connection
 
-from apps.agents.models import Agent, AgentPolicy
+from apps.agents.models import Agent, AgentPolicy, HeartbeatSchedule
 from apps.agents.services.locks import lock_schedule
+from apps.audit.models import AuditEvent
 from apps.calls.models import DailyUsage, ExternalCall
 from apps.contacts.models import ChatSession
 from apps.contacts.services.chat import exchange_turns, open_session, receive_turn
@@ -31,12 +32,14 @@ from apps.memories.services.store.remember import remember, store
 from apps.memories.services.store.term_counts import lock_minds
 from apps.selves.models import Belief, Proposal
 from apps.selves.services.beliefs import confirm_belief
+from apps.selves.services.decisions import ProposalVerdict, decide_proposal, decide_proposals
 from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import NotFound, TransitionIllegal
 from arbor.memory.values import NewMemory
+from arbor.selves.proposals import ProposalKind
 from tests.factories.heartbeats import DailyUsageFactory, MaintenanceCallFactory
-from tests.factories.selves import BeliefFactory
+from tests.factories.selves import BeliefFactory, ProposalFactory
 from tests.integration.heartbeats.conftest import heartbeats_of, make_due
 from tests.integration.heartbeats.fleet import Fleet
 from tests.integration.heartbeats.heartbeat_runner import Script, action_of, reply_of, store_memory
@@ -57,6 +60,9 @@ ROUNDS = 4
         "destroy",
         "accept_identity",
         "accept_fact",
+        "propose",
+        "reject",
+        "defer",
         "believe",
         "doubt_belief",
         "relate_belief",
@@ -78,6 +84,45 @@ def test_a_writer_waits_for_the_schedule_with_nothing_locked(agent: Agent, name:
             locked = rows.filter(agent_id=agent.id).order_by("id").select_for_update()
             assert list(locked)
     thread.join(20)
+
+
+def test_decisions_about_several_agents_lock_schedules_in_their_order(
+    tenant: Tenant, new_agent: Callable[..., Agent]
+) -> None:
+    first, later = sorted((new_agent(tenant, name=name) for name in ("Bo", "Cy")), key=lambda agent: agent.id)
+    with tenant_transaction(tenant.id):
+        ids = [ProposalFactory(agent=agent, status="pending", change={}).id for agent in (later, first)]
+    with tenant_transaction(tenant.id):
+        lock_schedule(first.id)
+        thread = in_own_connection(
+            _in_tenant(
+                first, decide_proposals, proposal_ids=ids, decision=ProposalVerdict.REJECT, decided_by=ANN
+            )
+        )
+        await_blocked_session()
+        assert list(HeartbeatSchedule.objects.filter(agent_id=later.id).select_for_update(nowait=True))
+    thread.join(20)
+    with tenant_transaction(tenant.id):
+        assert set(Proposal.objects.values_list("status", flat=True)) == {"rejected"}
+
+
+def test_two_acceptances_at_once_are_recorded_once(agent: Agent) -> None:
+    writers = Writers(agent)
+    accept_fact = partial(
+        decide_proposal,
+        proposal_id=writers.proposals[ProposalKind.FACT],
+        decision=ProposalVerdict.ACCEPT,
+        decided_by=ANN,
+    )
+    with tenant_transaction(agent.tenant_id):
+        lock_schedule(agent.id)
+        thread = in_own_connection(_in_tenant(agent, accept_fact))
+        await_blocked_session()
+        accept_fact()
+    thread.join(20)
+    with tenant_transaction(agent.tenant_id):
+        accepted = AuditEvent.objects.filter(agent_id=agent.id, message__startswith="accepted the proposal")
+        assert accepted.count() == 1
 
 
 def test_a_promotion_waits_for_the_schedule_with_no_item_locked(agent: Agent) -> None:

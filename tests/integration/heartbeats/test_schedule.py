@@ -81,7 +81,7 @@ def test_an_idle_agent_does_not_think_again_within_the_pause(
     settings.ARBOR_REFLECT_PAUSE, settings.ARBOR_REFLECT_EVERY = timedelta(hours=1), 1
     statuses = [run_heartbeat(fleet, idle_agent).status for _ in range(3)]
     assert statuses == ["done", "skipped", "skipped"]
-    assert heartbeats_of(idle_agent)[-1].reason == "idle: nothing waits, and it last thought 0 min ago"
+    assert "nothing waits, and it last thought" in heartbeats_of(idle_agent)[-1].reason
 
 
 def test_an_idle_heartbeat_takes_few_statements(fleet: Fleet, idle_agent: Agent) -> None:
@@ -139,9 +139,9 @@ def test_an_urgent_percept_during_a_heartbeat_brings_another(fleet: Fleet, idle_
     [
         ({"kind": "user_message"}, "arbor agent tell"),
         ({"content": " "}, "1 to 8,000 characters"),
-        ({"content": "a\0b"}, "no NUL"),
+        ({"content": "a\0b"}, "NUL character"),
         ({"content": "x" * 8_001}, "got 8,001"),
-        ({"detail": {"x": float("nan")}}, "JSON object"),
+        ({"detail": {"x": float("nan")}}, "must be JSON"),
         ({"detail": {"x": "y" * 4_000}}, "at most 4,000"),
     ],
 )

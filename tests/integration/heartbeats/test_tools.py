@@ -22,10 +22,13 @@ from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
 from apps.tools import clients
 from apps.tools.models import Tool, ToolServer
+from apps.tools.services.calls import call_tool
 from apps.tools.services.servers import add_server, refresh_server
 from apps.tools.services.tools import allow_tool, deny_tool, tool_by_action
+from arbor.errors import ToolSuspended
 from arbor.models.ports import ScriptedModel
 from arbor.selves.boundaries import BoundaryResponse, BoundaryType, NewBoundary
+from arbor.tools.calls import ToolRequest
 from arbor.tools.status import ToolStatus
 from tests.integration.heartbeats.conftest import REST, first_action, heartbeats_of, lose_lease, replay_of
 from tests.integration.heartbeats.fleet import Fleet
@@ -220,6 +223,17 @@ def test_a_changed_tool_is_suspended_until_it_is_allowed_again(
         allow_tool(tool_id=tool.id, actor="test", fingerprint=changed.fingerprint)
     run(reply_calling(harbour="Bergen"), REST)
     assert (first_action(agent)["outcome"], weather.calls) == ("success", [("Bergen", 1)])
+
+
+def test_a_call_of_a_tool_allowed_anew_tells_so(tenant: Tenant, agent: Agent, weather: RunningServer) -> None:
+    tool = allow_forecast(tenant, weather)
+    request = ToolRequest(tool_id=tool.id, fingerprint="before", arguments={"harbour": "Bergen"})
+
+    with pytest.raises(ToolSuspended) as refusal:
+        call_tool(request, tenant_id=tenant.id, agent_id=agent.id, deadline_s=5)
+
+    assert ("allowed it anew" in str(refusal.value), weather.calls) == (True, [])
+    assert "suspended" not in str(refusal.value)
 
 
 def test_a_tool_that_is_gone_fails_with_a_reason(

@@ -17,7 +17,7 @@ from apps.memories.services.store.create import Creation, create_memories
 from apps.selves.models import Belief
 from apps.selves.services.beliefs import add_belief, revise_belief
 from apps.selves.services.evidence import record_new_evidence
-from apps.selves.services.proposals import accept, propose
+from apps.selves.services.proposals import accept, defer, propose, propose_by_person, reject
 from apps.tenants.scope import tenant_transaction
 from arbor.memory.buffer import NewBufferItem
 from arbor.memory.details import SemanticDetail
@@ -71,6 +71,16 @@ class Writers:
 
     def accept_fact(self) -> object:
         return accept(proposal_id=self.proposals[ProposalKind.FACT], decided_by=ANN)
+
+    def propose(self) -> object:
+        new = NewProposal(kind=ProposalKind.FACT, content="The sea is calm.", confidence=0.7, source=ANN)
+        return propose_by_person(agent_id=self.agent.id, new=new)
+
+    def reject(self) -> object:
+        return reject(proposal_id=self.proposals[ProposalKind.FACT], decided_by=ANN)
+
+    def defer(self) -> object:
+        return defer(proposal_id=self.proposals[ProposalKind.FACT], decided_by=ANN)
 
     def believe(self) -> object:
         new = NewBelief(

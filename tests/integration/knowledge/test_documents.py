@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,6 +21,8 @@ from apps.knowledge.services.documents import (
     reindex_document,
     withdraw_document,
 )
+from apps.knowledge.services.folders import AddOptions, FileChange, add_file, files_in
+from apps.knowledge.services.reading import read_text
 from apps.memories.services.store.term_counts import terms_of
 from apps.queues import Task, TaskMessage
 from apps.signals.services.reading import read_signals
@@ -165,6 +169,25 @@ def test_reindexing_replaces_the_passages(add: Add, index: Index, tenant: Tenant
     with tenant_transaction(tenant.id):
         assert Passage.objects.get().id != before
         assert counted_terms() == terms_of_passages()
+
+
+def test_a_file_whose_name_is_no_unicode_is_refused_legibly(tenant: Tenant, tmp_path: Path) -> None:
+    (tmp_path / os.fsdecode(b"caf\xe9.md")).write_bytes(HANDBOOK)
+    (file,) = files_in([tmp_path])
+    result = add_file(file, AddOptions(tenant_id=tenant.id, actor=ACTOR))
+    assert (result.change, result.name) == (FileChange.REFUSED, "caf?.md")
+    assert result.error.isprintable()
+    assert result.error.encode()
+
+
+@pytest.mark.parametrize("start", [-1, 2**31, 2**63])
+def test_a_part_begins_at_a_place_that_texts_have(add: Add, index: Index, tenant: Tenant, start: int) -> None:
+    document = add().document
+    index(document)
+    with tenant_transaction(tenant.id):
+        assert read_text(document=reread(document), start=2**31 - 1).text == ""
+        with pytest.raises(Invalid, match="a part begins at 0 to"):
+            read_text(document=reread(document), start=start)
 
 
 def test_another_tenants_document_does_not_exist(add: Add, other_tenant: Tenant) -> None:

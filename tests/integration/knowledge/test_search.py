@@ -259,7 +259,10 @@ def test_results_below_the_minimum_similarity_are_hidden(acme: PopulatedTenant, 
     assert {result.source for result in search(acme).results} == set(SearchSource) - {SearchSource.MEMORY}
 
 
-@pytest.mark.parametrize("invalid", [{"limit": 0}, {"limit": 26}, {"text": " "}])
-def test_invalid_searches_are_refused(acme: PopulatedTenant, invalid: dict[str, Any]) -> None:
+@pytest.mark.parametrize("invalid", [{"limit": 0}, {"limit": 26}, {"text": " "}, {"text": "x" * 4_001}])
+def test_invalid_searches_are_refused_without_an_embedding(
+    acme: PopulatedTenant, remote: RemoteEmbedder, invalid: dict[str, Any]
+) -> None:
     with pytest.raises(Invalid, match=r"1 to|characters"):
         search(acme, **{"text": QUERY, **invalid})
+    assert remote.asked == []

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
+
 from apps.agents.models import Agent
 from apps.maintenance.services.consolidation import maintain_episodes
-from apps.memories.models import Memory
+from apps.memories.models import Episode, Memory
 from apps.memories.services.embedding.backlog import embed_backlog
+from apps.memories.services.jobs import remembered_summaries
 from apps.memories.services.jobs.episodes import episode_memories
 from apps.memories.services.jobs.remembered_summaries import remember_summaries
 from apps.memories.services.recall.recaller import recall
@@ -13,6 +16,7 @@ from apps.tenants.scope import tenant_transaction
 from arbor.memory.episodes import session_of_summary, summarized_episode
 from arbor.memory.recall.recall_request import RecallFilter, RecallRequest
 from arbor.memory.values import MemoryStatus, MemoryType, Retention
+from tests.factories.memories import EpisodeFactory
 from tests.integration.heartbeats.fleet import Fleet
 from tests.integration.maintenance.maintenance_setup import (
     LONG_AGO,
@@ -56,6 +60,19 @@ def test_a_summary_is_a_memory_of_its_episode(mind: Agent, fleet: Fleet) -> None
     with tenant_transaction(mind.tenant_id):
         members = episode_memories(episode_id=episode.id)
     assert [member.content for member in members] == list(TALK)
+
+
+def test_short_episodes_do_not_delay_the_summaries_after_them(
+    mind: Agent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(remembered_summaries, "_STEP", 1)
+    with tenant_transaction(mind.tenant_id):
+        for size in (1, 2, 3):
+            EpisodeFactory(
+                agent=mind, size=size, summary=f"Talk {size}.", ended_at=LONG_AGO, summarized_at=LONG_AGO
+            )
+    remember_summaries()
+    assert [summary.content for summary in summaries_of(mind)] == ["Talk 3."]
 
 
 def test_recall_finds_a_summary_and_the_turns_behind_it(mind: Agent, fleet: Fleet) -> None:
@@ -103,3 +120,16 @@ def test_a_short_episode_needs_no_memory_of_its_summary(mind: Agent, fleet: Flee
     summarize(mind, fleet)
     assert (summaries_of(mind), remember_summaries().steps) == ([], 0)
     assert episodes_of(mind)[0].summary
+
+
+def test_a_step_of_short_episodes_only_is_followed_by_further_steps(
+    mind: Agent, fleet: Fleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(3):
+        remember_talk(mind, *(f"{text} ({number})" for text in TALK[:2]), session=str(number))
+    summarize(mind, fleet)
+    with tenant_transaction(mind.tenant_id):
+        Episode.objects.filter(agent_id=mind.id).update(remembered=False)
+    monkeypatch.setattr(remembered_summaries, "_STEP", 2)
+    assert remember_summaries().done == 3
+    assert [episode.remembered for episode in episodes_of(mind)] == [True] * 3

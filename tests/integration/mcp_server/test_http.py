@@ -97,7 +97,8 @@ def test_requests_without_rights_are_refused(server: str, agent: Agent, tenant: 
             == 401
         )
         client.headers["Authorization"] = f"Bearer {token}"
-        for headers in ({"Origin": "https://evil.example"}, {"Host": "evil.example"}):
+        origins = ("https://evil.example", "http://[", "http://[x]")
+        for headers in (*({"Origin": origin} for origin in origins), {"Host": "evil.example"}):
             refused = client.post("/mcp", json=INITIALIZE, headers=headers)
             assert refused.status_code == 403, headers
         same = client.post("/mcp", json=INITIALIZE, headers={"Origin": server})

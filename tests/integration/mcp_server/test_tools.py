@@ -15,7 +15,8 @@ from mcp.shared.exceptions import MCPError
 
 from apps.agents.models import Agent, Percept
 from apps.audit.models import AuditAction, AuditEvent
-from apps.contacts.services.chat import answer_turn
+from apps.contacts.models import ChatSession
+from apps.contacts.services.chat import answer_turn, open_session
 from apps.fleet.identities import suspend_identity
 from apps.heartbeats.services.calls.calls import execute_call
 from apps.heartbeats.services.inline import run_heartbeat_now
@@ -52,6 +53,10 @@ class TestMemories:
         with tenant_transaction(tenant.id):
             memory = Memory.objects.get(id=first["id"])
             assert (memory.type, memory.retention, memory.source) == ("semantic", "lasting", ACTOR)
+            # A second call reinforces the memory, so a client must not repeat the tool at will.
+            assert MemoryAccess.objects.get(memory_id=first["id"]).reinforced == 1
+        (tool,) = (tool for tool in TOOLS if tool.name == "remember")
+        assert tool.annotations.idempotent_hint is False
         assert audited_messages(tenant) == ["added a memory to Ada"] * 2
 
     def test_a_recall_is_filtered(self, client: InProcessClient) -> None:
@@ -174,6 +179,14 @@ class TestContacts:
         first, second, ended = client.run(use)
         assert (first["reply"], second["reply"]) == ("Good morning.", "At noon.")
         assert first["conversation"] == second["conversation"] == ended["conversation"]
+
+    def test_the_conversation_of_another_program_goes_on(self, client: InProcessClient, agent: Agent) -> None:
+        with tenant_transaction(agent.tenant_id):
+            own = open_session(agent_id=agent.id, person=ACTOR)
+            other = open_session(agent_id=agent.id, person=ACTOR, client_key="task-7")
+        assert client.tool("end_conversation")["conversation"] == str(own.id)
+        with tenant_transaction(agent.tenant_id):
+            assert ChatSession.objects.get(id=other.id).ended_at is None
 
     def test_a_worker_answers_when_the_server_calls_no_model(
         self, tenant: Tenant, agent: Agent, fleet: Fleet, scripted: Script

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from apps.agents.models import Agent, AgentKey
+from apps.agents.models import Agent, AgentKey, AgentPolicy
 from apps.agents.services.identity import identity_of
 from apps.audit.models import AuditAction, AuditEvent
 from apps.authority.models import CapabilityGrant
@@ -123,6 +123,27 @@ def test_a_foreign_seed_is_imported_only_where_it_is_trusted(world: World, expor
     report = import_into(world.tenant, file, trust_foreign=True)
     assert report.name == "Copy"
     assert report.rows.keys() == SECTION_NAMES - {"percepts"}
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"time_zone": "Mars/Olympus"},
+        {"tier_models": {"standard": ["nowhere/model"]}},
+        {"energy": {"cap": "much"}},
+    ],
+)
+def test_a_seed_with_an_invalid_policy_is_not_imported(
+    world: World, export: Export, values: dict[str, Any]
+) -> None:
+    with tenant_transaction(world.tenant.id):
+        AgentPolicy.objects.filter(agent=world.agent).update(**values)
+
+    with pytest.raises(SeedInvalid, match="the policy of the seed"):
+        import_into(world.tenant, export(world.agent.id))
+
+    with tenant_transaction(world.tenant.id):
+        assert Agent.objects.count() == 1
 
 
 def test_a_changed_seed_changes_nothing(world: World, export: Export) -> None:

@@ -127,11 +127,16 @@ def spoiling_check(section: str, column: str, value: object) -> Callable[[Any, V
         ("memories", "detail", []),
         ("memories", "status", ["active"]),
         ("memories", "importance", "high"),
+        ("memories", "occurred_at", "infinity"),
+        ("memories", "occurred_at", "0001-01-01T00:00:00+14:00"),
+        ("goals", "deadline", "soon"),
         ("beliefs", "statement", None),
         ("state", "working_memory", "empty"),
+        ("state", "working_memory", {"version": 3, "thoughts": None}),
+        ("state", "working_memory", {"version": 3, "concerns": [7]}),
     ],
 )
-def test_a_value_of_another_type_is_refused(section: str, column: str, value: object) -> None:
+def test_a_wrong_value_is_refused(section: str, column: str, value: object) -> None:
     row = {check.column: _valid(check) for check in BY_NAME[section].checks}
     writing.checked_values(BY_NAME[section], row)
 
@@ -142,6 +147,8 @@ def test_a_value_of_another_type_is_refused(section: str, column: str, value: ob
 def _valid(check: Any) -> object:
     if check.allowed:
         return min(check.allowed, key=str)
+    if check.is_time:
+        return "2026-11-23T00:00:00+00:00"
     return {dict: {}, list: [], str: "", bool: True}.get(check.types[0], 0)
 
 

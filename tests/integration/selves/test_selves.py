@@ -201,6 +201,27 @@ def test_a_self_is_bounded(agent: Agent, monkeypatch: pytest.MonkeyPatch) -> Non
             add_aspect(agent_id=agent.id, aspect=MAPS, actor=ACTOR)
 
 
+def test_a_dropped_part_comes_back_only_where_there_is_room(
+    agent: Agent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(beliefs, "MAX_BELIEFS", 1)
+    monkeypatch.setattr(aspects, "MAX_ASPECTS", 1)
+    for status in (BeliefStatus.HELD, BeliefStatus.QUESTIONED):
+        with tenant_transaction(agent.tenant_id):
+            belief = BeliefFactory(agent=agent, status=BeliefStatus.DROPPED)
+            aspect = IdentityAspectFactory(agent=agent, status=BeliefStatus.DROPPED)
+            others = BeliefFactory(agent=agent), IdentityAspectFactory(agent=agent)
+            with pytest.raises(LimitReached, match="at most 1 beliefs"):
+                revise_belief(belief_id=belief.id, revision=BeliefRevision(status=status), actor=ACTOR)
+            with pytest.raises(LimitReached, match="at most 1 aspects"):
+                revise_aspect(aspect_id=aspect.id, revision=AspectRevision(status=status), actor=ACTOR)
+            drop_belief(belief_id=others[0].id, actor=ACTOR)
+            drop_aspect(aspect_id=others[1].id, actor=ACTOR)
+            revised = revise_belief(belief_id=belief.id, revision=BeliefRevision(status=status), actor=ACTOR)
+            assert revised.status == status
+            drop_belief(belief_id=belief.id, actor=ACTOR)
+
+
 def test_the_self_of_another_tenant_is_not_found(agent: Agent, other_tenant: Tenant) -> None:
     with tenant_transaction(agent.tenant_id):
         belief = add_belief(agent_id=agent.id, belief=ICE, actor=ACTOR)

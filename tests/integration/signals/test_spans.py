@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.utils import timezone
 
 from apps.agents.models import Agent
 from apps.heartbeats.models import SpanExport
 from apps.heartbeats.services.reports.spans import export_spans, export_to
+from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
 from apps.tenants.services import create_tenant
 from arbor.adapters import otlp
 from arbor.errors import ConfigurationInvalid, DeliveryFailed
-from arbor.telemetry import Span
+from arbor.telemetry import TENANT, Span
 from tests.integration.heartbeats.conftest import run_heartbeat
 from tests.integration.heartbeats.fleet import Fleet
 from tests.integration.heartbeats.heartbeat_runner import Script, action_of, reply_of
@@ -27,9 +30,11 @@ class FakeCollector:
     def __init__(self) -> None:
         self.spans: list[Span] = []
         self.down = False
+        #: The slug of a tenant whose spans are refused.
+        self.refused = ""
 
     def export(self, spans: Sequence[Span]) -> None:
-        if self.down:
+        if self.down or self.refused in [span.attributes.get(TENANT) for span in spans]:
             raise DeliveryFailed("the collector is down")
         self.spans += spans
 
@@ -87,6 +92,25 @@ def test_spans_arrive_after_the_collector_was_down(
     collector.down = False
     assert export_to(collector) == 1
     assert [span.trace_id for span in collector.roots] == [heartbeat.id.int]
+
+
+def test_a_tenant_with_refused_spans_does_not_hold_up_others(
+    fleet: Fleet, tenant: Tenant, other_tenant: Tenant, new_agent: Callable[..., Agent], scripted: Script
+) -> None:
+    agent, other = new_agent(tenant), new_agent(other_tenant)
+    collector = FakeCollector()
+    export_to(collector)
+    with tenant_transaction(tenant.id):
+        SpanExport.objects.update(exported_at=timezone.now() - timedelta(hours=1))
+    scripted(reply_of(thinking="Quiet."), repeat=True)
+    refused, accepted = run_heartbeat(fleet, agent), run_heartbeat(fleet, other)
+    collector.refused = tenant.slug
+    with pytest.raises(DeliveryFailed):
+        export_to(collector)
+    assert [span.trace_id for span in collector.roots] == [accepted.id.int]
+    collector.refused = ""
+    assert export_to(collector) == 1
+    assert [span.trace_id for span in collector.roots] == [accepted.id.int, refused.id.int]
 
 
 def test_a_new_tenant_starts_at_the_present(

@@ -98,6 +98,24 @@ def test_a_change_reaches_the_tenants_whose_agents_use_it(agent: Agent, write_sk
     assert (event.message, event.actor) == ("the global skill lamps changed", "system:skills")
 
 
+def test_a_file_that_comes_back_unchanged_is_no_change_for_agents(
+    agent: Agent, write_skill: WriteSkill
+) -> None:
+    choose_lamps(agent, write_skill)
+    path = write_skill("lamps")
+    load_global_skills(actor=ACTOR)
+    text = path.read_text(encoding="utf-8")
+    with tenant_transaction(agent.tenant_id):
+        before = read_signals(after=Cursor()).cursor, AuditEvent.objects.count()
+    path.unlink()
+    assert load_global_skills(actor=ACTOR).withdrawn == ["lamps"]
+    path.write_text(text, encoding="utf-8")
+    assert load_global_skills(actor=ACTOR).changed == ["lamps"]
+    with tenant_transaction(agent.tenant_id):
+        assert (read_signals(after=before[0]).signals, AuditEvent.objects.count()) == ([], before[1])
+    assert GlobalSkill.objects.get(name="lamps").is_present
+
+
 def test_a_change_and_its_signals_commit_together(
     agent: Agent, write_skill: WriteSkill, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -149,7 +167,7 @@ def test_the_doctor_names_files_and_withdrawn_skills(agent: Agent, write_skill: 
     path = write_skill("lamps")
     assert "not loaded as they are: lamps" in check_skills().detail
     load_global_skills(actor=ACTOR)
-    assert (check_skills().verdict, check_skills().detail) == (CheckVerdict.OK, "1 global skills are loaded")
+    assert (check_skills().verdict, check_skills().detail) == (CheckVerdict.OK, "1 global skill is loaded")
     with tenant_transaction(agent.tenant_id):
         choose_skills(agent_id=agent.id, names=["lamps"], actor=ACTOR)
     path.unlink()

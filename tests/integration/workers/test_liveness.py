@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -25,23 +26,31 @@ from config.cli.checks.models import check_model
 from workers import liveness
 
 
-def _write_liveness(name: str = "host:1", queues: str = "llm") -> None:
-    write_liveness(
-        LivenessReport(
-            name=name,
-            kind="worker",
-            queues=queues,
-            pool="threads",
-            concurrency=2,
-            started_at=datetime.now(UTC),
-        )
+def _write_liveness(name: str = "host:1", queues: str = "llm", **others: Any) -> None:
+    report = LivenessReport(
+        name=name,
+        kind="worker",
+        queues=queues,
+        pool="threads",
+        concurrency=2,
+        started_at=datetime.now(UTC),
     )
+    write_liveness(replace(report, **others))
 
 
 def test_a_process_with_a_liveness_row_is_alive(database: None) -> None:
     _write_liveness()
     _write_liveness()
     assert [process.name for process in living_processes()] == ["host:1"]
+
+
+def test_a_process_that_follows_under_a_name_replaces_the_row(database: None) -> None:
+    # A container has the same host name and process id after it was killed.
+    _write_liveness()
+    started_at = datetime.now(UTC) + timedelta(minutes=1)
+    _write_liveness(pool="prefork", concurrency=4, started_at=started_at)
+    (process,) = living_processes()
+    assert (process.pool, process.concurrency, process.started_at) == ("prefork", 4, started_at)
 
 
 def test_the_liveness_connection_has_all_options_of_the_settings(

@@ -11,21 +11,26 @@ from apps.agents.models import Agent
 from apps.agents.services.locks import lock_schedule
 from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
-from apps.workflows.services import legs
-from apps.workflows.services.answers import decide_step
+from apps.workflows.models import WorkflowStep
+from apps.workflows.services import legs, runs
+from apps.workflows.services.answers import answer_prompt, decide_step
+from apps.workflows.services.definitions import check_input, delete_workflow
 from apps.workflows.services.step_requests import request_answer
 from apps.workflows.services.sweep import advance_due_runs
+from arbor.errors import NotFound
 from arbor.workflows.traversal import answer_after_timeout
 from tests.integration.heartbeats.fleet import Fleet
 from tests.integration.workflows.workflow_setup import (
     current_run,
     current_steps,
+    define_workflow,
     latest_step,
     make_due,
     outputs_of,
     start_new_workflow,
+    start_workflow,
 )
-from tests.support.threads import in_own_connection
+from tests.support.threads import await_blocked_session, in_own_connection
 
 APPROVAL = 'ask [type=approval, question="?", timeout="2d"]; start -> ask -> done'
 
@@ -57,6 +62,43 @@ def test_an_approval_that_commits_within_a_leg_counts(
     assert advance_due_runs(tenant.id) == 1
     assert (current_run(run).status, outputs_of(run)) == ("succeeded", {"ask": "in time"})
     assert latest_step(run, "ask").decided_by == "user:eve"
+
+
+def test_a_reply_that_waits_for_the_next_try_is_not_used(tenant: Tenant, agent: Agent, fleet: Fleet) -> None:
+    run = start_new_workflow(tenant, 'a [type=prompt, prompt="x"]; start -> a -> done', agent=agent)
+    fleet.step()
+    step = latest_step(run, "a")
+    stored: list[bool] = []
+
+    def answer() -> None:
+        with tenant_transaction(tenant.id):
+            stored.append(answer_prompt(step_id=step.id, attempt=1, output="late"))
+
+    with tenant_transaction(tenant.id):
+        # As a leg does once the time for the first answer is over.
+        WorkflowStep.objects.filter(id=step.id).update(attempts=2)
+        late = in_own_connection(answer)
+        await_blocked_session()
+    late.join(20)
+    assert (stored, latest_step(run, "a").status) == ([False], "waiting")
+
+
+def test_a_start_of_a_workflow_that_is_being_deleted_finds_none(
+    tenant: Tenant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    workflow = define_workflow(tenant, 'a [type=note, text="x"]; start -> a -> done')
+
+    def delete() -> None:
+        with tenant_transaction(tenant.id):
+            delete_workflow(workflow_id=workflow.id, actor="user:eve")
+
+    def delete_meanwhile(*args: Any) -> Any:
+        in_own_connection(delete).join(20)
+        return check_input(*args)
+
+    monkeypatch.setattr(runs, "check_input", delete_meanwhile)
+    with pytest.raises(NotFound, match="there is no workflow report"):
+        start_workflow(workflow)
 
 
 def test_a_leg_writes_what_it_changes_in_few_statements(

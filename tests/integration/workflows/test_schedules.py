@@ -27,6 +27,7 @@ from apps.workflows.services.definitions import (
     change_workflow,
     delete_workflow,
     find_workflow,
+    version_of,
 )
 from apps.workflows.services.legs import advance_run
 from apps.workflows.services.runs import runs
@@ -115,6 +116,18 @@ def test_only_another_schedule_changes_the_due_time(tenant: Tenant) -> None:
                 workflow_id=workflow.id, request=WorkflowRequest(name="", **changes), actor="x"
             )
             assert (changed.next_run_at == due) is is_unchanged
+
+
+@pytest.mark.parametrize("word", ["x" * 64_001, "a\0b", "\ud83d"])
+def test_an_input_without_a_schedule_is_checked_too(tenant: Tenant, word: str) -> None:
+    with pytest.raises(Invalid, match="the input"):
+        define_workflow(tenant, NOTE, schedule=WorkflowSchedule(input={"word": word}))
+
+
+def test_a_schedule_that_is_too_long_is_refused(tenant: Tenant) -> None:
+    minutes = ",".join(map(str, range(60)))
+    with pytest.raises(Invalid, match="at most 100 characters"):
+        define_workflow(tenant, NOTE, schedule=replace(DAILY, cron=f"{minutes} * * * *"))
 
 
 def test_a_schedule_that_is_not_valid_any_more_stops_no_other(tenant: Tenant) -> None:
@@ -261,6 +274,15 @@ def test_a_message_advances_no_run_of_a_suspended_tenant(
     assert advance_due_runs(tenant.id, FrozenClock(datetime.now(UTC) + timedelta(days=1))) == 1
     fleet.run()
     assert current_run(run).status == "succeeded"
+
+
+def test_a_version_that_no_workflow_has_is_not_found(tenant: Tenant) -> None:
+    workflow = define_workflow(tenant, NOTE)
+    with tenant_transaction(tenant.id):
+        assert version_of(workflow).number == version_of(workflow, 1).number == 1
+        for number in (0, 2, -1, 10**30):
+            with pytest.raises(NotFound, match=f"no version {number}; it has 1 to 1"):
+                version_of(workflow, number)
 
 
 def test_a_change_makes_a_version_only_of_another_definition(tenant: Tenant, fleet: Fleet) -> None:

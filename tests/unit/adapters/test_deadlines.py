@@ -15,11 +15,15 @@ import httpx
 import pytest
 from pydantic import SecretStr
 
+from arbor.adapters import transport
+from arbor.adapters.connect import connect_model
+from arbor.adapters.credentials import Credentials
 from arbor.adapters.dialect import DialectCache
 from arbor.adapters.exchange import ApiEndpoint, HttpReply, KeyAuth, post_json
 from arbor.adapters.openai import ChatCompletionsModel
 from arbor.adapters.transport import TIMEOUT, DeadlineTransport, DirectClient, shared_client
 from arbor.errors import ModelError, ModelTimeout, ModelUnavailable
+from arbor.models.breaker import Breakers
 from arbor.models.handles import Handle
 from bench.support.stub_model import Mode
 from bench.support.stub_process import RunningStub, stub_model
@@ -34,9 +38,9 @@ def stub() -> Iterator[RunningStub]:
 
 @pytest.fixture(params=["direct", "by httpx"])
 def client(request: pytest.FixtureRequest) -> Iterator[httpx.Client]:
-    transport = DeadlineTransport(connections=300)
+    wide = DeadlineTransport(connections=300)
     direct = request.param == "direct"
-    with DirectClient(transport) if direct else httpx.Client(transport=transport, timeout=TIMEOUT) as client:
+    with DirectClient(wide) if direct else httpx.Client(transport=wide, timeout=TIMEOUT) as client:
         yield client
 
 
@@ -107,6 +111,13 @@ def test_a_name_that_does_not_exist_makes_the_provider_unavailable(
 
     assert isinstance(failure, ModelUnavailable)
     assert "model.test does not resolve" in str(failure)
+
+
+def test_a_name_that_cannot_be_looked_up_fails_at_once(client: httpx.Client) -> None:
+    failure, _ = failure_of(model_at(f"http://{'a' * 64}.test/v1", client), deadline_s=2)
+
+    assert isinstance(failure, ModelUnavailable)
+    assert "does not resolve" in str(failure)
 
 
 def test_every_address_of_a_name_is_tried(
@@ -199,23 +210,41 @@ def test_two_hundred_calls_to_a_silent_server_end_at_the_deadline(
     assert max(took_s for _, took_s in ends) < 5.0
 
 
-def test_connections_are_reused(
-    stub: RunningStub, client: httpx.Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    opened: list[object] = []
+@pytest.fixture
+def opened(monkeypatch: pytest.MonkeyPatch) -> list[socket.socket]:
+    """Return a list that records the connections that are opened."""
+    connections: list[socket.socket] = []
     really_connect = socket.create_connection
 
     def connect(*args: object, **kwargs: object) -> socket.socket:
-        opened.append(args)
-        return really_connect(*args, **kwargs)  # type: ignore[arg-type]
+        connections.append(really_connect(*args, **kwargs))  # type: ignore[arg-type]
+        return connections[-1]
 
     monkeypatch.setattr(socket, "create_connection", connect)
+    return connections
+
+
+def test_connections_are_reused(stub: RunningStub, client: httpx.Client, opened: list[socket.socket]) -> None:
     model = model_at(stub.base_url, client)
 
     for _ in range(5):
         model.complete(request_with(), deadline_s=10)
 
     assert len(opened) == 1
+
+
+def test_an_idle_connection_is_closed_though_its_server_is_left(
+    stub: RunningStub, client: httpx.Client, opened: list[socket.socket], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = 0.0
+    monkeypatch.setattr(transport, "monotonic", lambda: now)
+    model_at(stub.base_url, client).complete(request_with(), deadline_s=10)
+    assert opened[0].fileno() >= 0
+
+    now = transport.IDLE_S + 1
+    model_at(stub.base_url.replace("127.0.0.1", "localhost"), client).complete(request_with(), deadline_s=10)
+
+    assert [connection.fileno() < 0 for connection in opened] == [True, False]
 
 
 def test_calls_beyond_the_connections_fail_after_a_wait(stub: RunningStub) -> None:
@@ -251,6 +280,8 @@ def test_a_proxy_of_the_environment_is_used_but_not_for_this_machine(
 
 def test_a_process_has_one_client_and_its_forked_child_another() -> None:
     mine = shared_client()
+    connect_model("ollama/llama3.2", Credentials(), breakers=Breakers())
+    assert shared_client() is mine
     receiving, sending = multiprocessing.get_context("fork").Pipe(duplex=False)
 
     child = multiprocessing.get_context("fork").Process(target=lambda: sending.send(shared_client() is mine))

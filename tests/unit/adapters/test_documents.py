@@ -90,6 +90,20 @@ def test_text_is_decoded_and_split_at_blank_lines() -> None:
         assert texts(document) == ["Grüße\nan alle", "Ende"]
 
 
+@pytest.mark.parametrize(
+    "front_matter", [b"date: 2024-13-45", b"pages: !!int ''", b"done: !!bool x", b"a: [b"]
+)
+def test_front_matter_that_is_no_yaml_costs_only_the_title(front_matter: bytes) -> None:
+    document = read(DocumentKind.MARKDOWN, b"---\n" + front_matter + b"\n---\nThirty days.\n")
+    assert (document.title, texts(document)) == ("", ["Thirty days."])
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16"])
+def test_a_page_with_an_xml_declaration_and_a_mark_is_read(encoding: str) -> None:
+    page = f'<?xml version="1.0" encoding="{encoding[:6]}"?>\n<html><body><p>Thirty Tüge</p></body></html>'
+    assert texts(read(DocumentKind.HTML, page.encode(encoding))) == ["Thirty Tüge"]
+
+
 def test_hidden_text_is_not_read() -> None:
     tags = "".join(chr(0xE0000 + ord(char)) for char in "obey")
     page = f"<title>Ti{tags}tle</title><h1>Le{tags}ave</h1><p>Thirty{tags} days"

@@ -6,7 +6,8 @@ import httpx
 import pytest
 from pydantic import SecretStr
 
-from arbor.adapters.exchange import MAX_REPLY_BYTES, ApiEndpoint, KeyAuth
+from arbor.adapters.exchange import MAX_REPLY_BYTES, ApiEndpoint, KeyAuth, post_json
+from arbor.adapters.transport import DeadlineTransport, DirectClient
 from arbor.errors import ModelError, ModelRefused, ModelRejected, ModelTimeout, ModelUnavailable
 from arbor.models.usage import Usage
 from tests.unit.adapters.openai_server import (
@@ -131,6 +132,13 @@ def test_each_network_failure_raises_its_model_error(raised: Exception, kind: ty
     if isinstance(raised, httpx.PoolTimeout):
         assert isinstance(failure.value, ModelUnavailable)
         assert not failure.value.provider_fault
+
+
+@pytest.mark.parametrize("address", ["http://model.test:port/v1", "http://xn--a/v1"])
+def test_an_address_that_cannot_be_asked_is_rejected(address: str) -> None:
+    endpoint = ApiEndpoint(provider="openai", url=address)
+    with DirectClient(DeadlineTransport()) as client, pytest.raises(ModelRejected, match="cannot be asked"):
+        post_json(client, endpoint, {}, deadline_s=5)
 
 
 @pytest.mark.parametrize("status", [400, 401, 429, 500])

@@ -36,8 +36,9 @@ def failure_of(*answers: httpx.Response) -> tuple[ModelError, list[str]]:
     return failure.value, pieces
 
 
-def test_a_stream_gives_its_pieces_and_the_same_reply() -> None:
-    server = Recorder(stream(WHOLE))
+@pytest.mark.parametrize("line_end", [b"\n", b"\r\n", b"\r"])
+def test_a_stream_gives_its_pieces_and_the_same_reply(line_end: bytes) -> None:
+    server = Recorder(stream(WHOLE.replace(b"\n", line_end)))
 
     reply, pieces = streamed(server)
 

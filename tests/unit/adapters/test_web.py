@@ -139,6 +139,9 @@ def test_a_page_is_read_as_title_and_text_without_cookies(server: Server) -> Non
     [
         ("text/plain; charset=latin-1", "Tiefe: fünf".encode("latin-1"), "Tiefe: fünf"),
         ("text/plain; charset=no-such", b"deep", "deep"),
+        ("text/plain; charset=idna", b"deep", "deep"),
+        ("text/plain; charset=punycode", b"deep-blue", "deep-blue"),
+        ("text/plain; charset=undefined", b"deep", "deep"),
         ("application/json", b'{"deep": 11}', '{"deep": 11}'),
         ("application/feed+json", b"[]", "[]"),
         ("application/atom+xml", b"<a>deep</a>", "<a>deep</a>"),
@@ -167,6 +170,7 @@ def test_other_types_are_not_read(server: Server, kind: str) -> None:
         ("http://user:secret@example.org/", "with a user and password"),
         ("http://exa mple.org\0/", "no address|only http"),
         ("http://[::1", "no address"),
+        ("http://xn--a/", "no address"),
     ],
 )
 def test_an_invalid_page_address_is_refused(url: str, message: str) -> None:

@@ -19,6 +19,8 @@ from arbor.errors import Invalid
         ("https://ann:s3cret@example.org/hook", "https://example.org/…"),
         ("https://[2606:4700::1]:8443/s3cret", "https://[2606:4700::1]:8443/…"),
         ("https://example.org:s3cret/", "…"),
+        # No name that a browser would show is written so.
+        ("https://xn--a/s3cret", "…"),
         ("s3cret", "…"),
         ("mailto:s3cret@example.org", "…"),
         ("", "…"),
@@ -36,6 +38,7 @@ def test_only_scheme_host_and_port_are_shown(url: str, shown: str) -> None:
         "https:///s3cret",
         "s3cret",
         "https://example.org:s3cret/",
+        "https://xn--a/s3cret",
         "https://example.org/s3cret\n",
         "https://ann:s3cret@example.org/s3cret",
     ],

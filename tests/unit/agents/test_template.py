@@ -195,6 +195,25 @@ def test_only_goals_that_can_be_finished_are_objectives() -> None:
     assert {layers[kind] for kind in set(GoalType) - objectives} == {GoalLayer.ASPIRATION}
 
 
+@pytest.mark.parametrize(("kind", "is_valid"), [("maintain", False), ("achieve", True)])
+def test_a_template_has_no_more_goals_of_a_layer_than_a_backlog(kind: str, is_valid: bool) -> None:
+    words = ("ale", "bread", "coal", "dyes", "eggs", "flour", "grain", "hemp", "iron", "jute", "kelp")
+    goals = "".join(f"  - {{type: {kind}, description: {word}}}\n" for word in words)
+    text = with_change("actions:", f"initial_goals:\n{goals}actions:", within=MINIMAL)
+    if is_valid:
+        assert len(parse_template(text, known_actions=ACTIONS).initial_goals) == len(words)
+        return
+    with pytest.raises(TemplateInvalid, match="at most 10 goals of the layer aspiration, got 11"):
+        parse_template(text, known_actions=ACTIONS)
+
+
+def test_a_title_of_a_goal_is_one_line() -> None:
+    assert (
+        InitialGoal(type=GoalType.LEARN, title="Learn\nthe tides", description="x").heading
+        == "Learn the tides"
+    )
+
+
 def test_values_of_the_character_override_template_values() -> None:
     spec = parse_template(
         with_change("  role: harbour clerk", "  role: clerk\n  values: [salt]"), known_actions=ACTIONS
@@ -255,6 +274,9 @@ def test_wrapped_paragraphs_are_joined_but_not_lists_or_code() -> None:
         ("---\nname: {a\n---\n", "the front matter is not valid YAML: "),
         ("---\nname: !!python/object:os.system x\n---\n", "line 2: the front matter is not valid YAML: could not"),
         ("---\nname: 2024-13-45\n---\n", "line 2: the front matter is not valid YAML: month must be"),
+        ("---\nname: !!int ''\n---\n", "line 2: the front matter is not valid YAML: "),
+        ("---\nname: !!bool x\n---\n", "line 2: the front matter is not valid YAML: "),
+        ("---\nname: !!timestamp x\n---\n", "line 2: the front matter is not valid YAML: "),
         ("---\nname: &a x\n---\n", "line 2: anchors and aliases"),
         ("---\nname: x\nversion: *a\n---\n", "line 3: anchors and aliases"),
         (f"---\nname: {'[' * 2000}{']' * 2000}\n---\n", "line 2: values are nested more than 12 deep"),

@@ -177,7 +177,14 @@ def test_a_window_is_open_in_its_hours(window: str, at: datetime, is_open: bool)
     assert TimeWindow.parse(window).is_open(at) is is_open
 
 
-@pytest.mark.parametrize("text", ["", "9-17", "09:00", "09:00-09:00", "09:00-25:00", "09:00-17:00 someday"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", "9-17", "09:00", "09:00-09:00", "09:00-25:00", "09:00-17:00 someday"),
+        # Neither seconds nor an offset would be stored.
+        *("09:00-09:00:30", "09:00-17:00+02:00"),
+    ],
+)
 def test_a_window_that_cannot_be_read_is_refused(text: str) -> None:
     with pytest.raises(CapabilityInvalid):
         TimeWindow.parse(text)

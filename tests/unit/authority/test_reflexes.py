@@ -157,6 +157,15 @@ def test_harmless_commands_pass(command: str) -> None:
     assert find_command(command) is None
 
 
+@pytest.mark.parametrize("text", ["rm " + "--x " * 5_000, "rm -r " + "--x " * 5_000, "rm -" + "r" * 5_000])
+def test_a_search_for_commands_ends_in_a_hostile_text(text: str) -> None:
+    assert find_command(text) is None
+
+
+def test_a_search_for_hosts_ends_in_a_hostile_text() -> None:
+    assert find_host(":" * 100_000 + "!") is None
+
+
 _METADATA = "http://169.254.169.254/"
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import itertools
 import json
 import time
 from collections.abc import Callable, Iterator
@@ -163,6 +164,20 @@ def test_wrong_fields_are_named(run: Run) -> None:
     assert caught.value.fields == {"body.name": "too short"}
 
 
+@pytest.mark.parametrize("errors", [["late"], "late", {"a": 1}, None])
+def test_an_error_in_the_form_of_a_gateway_is_an_error(run: Run, errors: Any) -> None:
+    with pytest.raises(client_package.ServerFailed) as caught:
+        run(ScriptedServer(httpx.Response(500, json={"errors": errors})), lambda client: client.tenant.get())
+    assert (caught.value.status, caught.value.fields) == (500, {})
+
+
+@pytest.mark.parametrize("answer", [[], {}, {"items": None}, "none"])
+def test_an_answer_without_a_list_is_unreadable(run: Run, answer: Any) -> None:
+    for use in (lambda client: client.agents.list(), lambda client: client.documents.categories()):
+        with pytest.raises(client_package.UnreadableAnswer, match="no list under items"):
+            run(ScriptedServer(ok(answer)), use)
+
+
 def test_a_call_is_tried_three_times_at_most(run: Run) -> None:
     server = ScriptedServer(*[problem(429, "rate-limited")] * 3)
     with pytest.raises(client_package.TooManyRequests):
@@ -174,6 +189,27 @@ def test_an_answer_that_is_no_json_is_unreadable(run: Run) -> None:
     for answer in (httpx.Response(200, text="<html>"), ok({"id": 1})):
         with pytest.raises(client_package.UnreadableAnswer):
             run(ScriptedServer(answer), lambda client: client.tenant.get())
+
+
+def test_an_answer_is_waited_for_no_longer_than_asked(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    seconds = itertools.count(step=40)
+    monkeypatch.setattr(time, "monotonic", lambda: float(next(seconds)))
+    turn = {
+        "id": AGENT["id"],
+        "conversation": AGENT["id"],
+        "person": "Ada",
+        "speaker": "user",
+        "content": "Hello.",
+        "model": "",
+        "error": "",
+        "at": AGENT["created_at"],
+    }
+    server = ScriptedServer(*[ok({"turn": turn, "answer": None, "partial": ""})] * 3)
+    answered = run(server, lambda client: client.conversations.say(AGENT["id"], "Hello.", wait_s=90))
+    assert (answered.answer, [request.method for request in server.requests]) == (
+        None,
+        ["POST", "GET", "GET"],
+    )
 
 
 def test_a_value_is_asked_for_until_it_is_complete(run: Run) -> None:

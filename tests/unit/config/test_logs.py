@@ -1,4 +1,4 @@
-"""Masked credentials in logs."""
+"""Values of logged events: masked credentials, and copies for other formatters."""
 
 from __future__ import annotations
 
@@ -74,3 +74,11 @@ def test_values_that_are_no_secret_are_not_masked(written: io.StringIO) -> None:
     for value in ("7", "0.5", "true"):
         assert value in shown
     assert "***" not in shown
+
+
+def test_a_message_with_codes_of_colours_is_not_repeated(written: io.StringIO) -> None:
+    logging.getLogger("masked").info(
+        "Started process [%d]", 7, extra={"color_message": "Started [\x1b[36m%d\x1b[0m]"}
+    )
+    assert "Started process [7]" in written.getvalue()
+    assert "color_message" not in written.getvalue()

@@ -13,8 +13,8 @@ from config.cli.kit.output import print_note, show, stamp, table
 from config.cli.main import cli, main
 
 #: An escape sequence, a bell, a C1 control sequence introducer, and a right-to-left override.
-HOSTILE = "red \x1b[31mhere\x07 \x9b2J \u202egpj.exe"
-CONTROL_CODES = ("\x1b", "\x07", "\x9b", "\u202e")
+HOSTILE = "red \x1b[31mhere\x07 \x9b2J \u202egpj.exe \udce9"
+CONTROL_CODES = ("\x1b", "\x07", "\x9b", "\u202e", "\udce9")
 
 
 def is_harmless(text: str) -> bool:

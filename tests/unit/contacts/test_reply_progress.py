@@ -72,6 +72,7 @@ def test_a_state_that_shrinks_and_grows_again_is_not_doubled() -> None:
         ("done", ended("One. Two."), ["done"]),
         ("", writing(1, "One."), ["One."]),
         ("nonsense", writing(1, "One."), ["One."]),
+        ("1." + "9" * 5_000, writing(1, "One."), ["One."]),
     ],
 )  # fmt: skip
 def test_a_reader_resumes_after_its_last_event(last_id: str, state: ReplyProgress, texts: list[str]) -> None:

@@ -67,14 +67,16 @@ def test_a_derived_goal_starts_in_the_state_of_its_parent(state: GoalState) -> N
         ({"title": ""}, Invalid, "1 to 300 characters"),
         ({"title": "  "}, Invalid, "1 to 300 characters"),
         ({"title": "x" * 301}, Invalid, "1 to 300 characters, got 301"),
-        ({"title": "nul\0"}, Invalid, "1 to 300 characters"),
-        ({"title": "Ford", "description": "nul\0"}, Invalid, "1 to 300 characters"),
+        ({"title": "nul\0"}, Invalid, "NUL character"),
+        ({"title": "half \ud800"}, Invalid, "half a surrogate pair"),
+        ({"title": "Ford", "description": "half \ud800"}, Invalid, "a goal's description must not contain"),
+        ({"title": "Ford", "blocked_by": "half \ud800"}, Invalid, "a goal's blocker must not contain"),
         ({"title": "Ford", "expected_reward": 1.5}, Invalid, "is 0 to 1, got 1.5"),
         ({"title": "map  the RIVER"}, AlreadyExists, "called 'map  the RIVER' already"),
         ({"title": "Mapping rivers"}, AlreadyExists, "says the same as 'Mapping rivers'"),
         ({"title": "Ford", "parent_id": uuid4()}, NotFound, "there is no open goal"),
         ({"title": "Ford", "blocked_by": str(uuid4())}, NotFound, "there is no open goal"),
-        ({"title": "Ford", "blocked_by": "x" * 501}, Invalid, "up to 500 characters, got 501"),
+        ({"title": "Ford", "blocked_by": "x" * 501}, Invalid, "at most 500 characters, got 501"),
         ({"title": "Ford", "state": C}, TransitionIllegal, "a new goal is active, queued or backburner"),
     ],
 )
@@ -153,10 +155,10 @@ def test_a_missing_goal_raises_not_found(wrong: object) -> None:
 def test_a_goal_at_full_progress_is_completed_in_any_state(state: GoalState) -> None:
     goal = goal_row(state=state)
     backlog = backlog_of(goal)
-    backlog.progress(goal.id, note=" All\0 of it. ", fraction=1)
+    backlog.progress(goal.id, note=" All\0 of it\ud800 ", fraction=1)
     changes = backlog.changes()
     assert (goal.state, goal.completed_at) == (C, NOW)
-    assert [note.text for note in changes.notes] == ["All of it."]
+    assert [note.text for note in changes.notes] == ["All\ufffd of it\ufffd"]
     assert [row.outcome for row in changes.satisfactions] == ["success"]
     assert [(closed.goal_id, closed.state) for closed in changes.closed] == [(goal.id, C)]
 

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from arbor.goals.intents import IntentStatus
-from arbor.goals.values import GoalState
+from arbor.goals.values import GoalLayer, GoalState
 from arbor.heartbeat.focus import choose_mode, explain_mode, focus_text, foremost_percept, mode_of
-from arbor.heartbeat.situation import Environment, Mode
+from arbor.heartbeat.situation import ClusterView, Environment, Mode
 from arbor.heartbeat.working_memory import Thought, WorkingMemory
 from tests.unit.heartbeat.builders import NOW, goal, intent, memory, percept, situation
 
@@ -65,6 +65,9 @@ MIND = WorkingMemory(
 )
 
 
+ASPIRATION = goal(layer=GoalLayer.ASPIRATION)
+
+
 @pytest.mark.parametrize(
     ("changes", "expected"),
     [
@@ -95,6 +98,12 @@ MIND = WorkingMemory(
         ),
         ({"goals": [goal()], "beat_number": 5, "working_memory": MIND}, "the tide is out"),
         ({"working_memory": MIND}, "who built it"),
+        # An aspiration is no work, unless a step towards it is pending.
+        ({"goals": [ASPIRATION], "working_memory": MIND}, "who built it"),
+        (
+            {"goals": [ASPIRATION], "intents": [intent("look")], "working_memory": MIND},
+            "First, look Map the harbour",
+        ),
         ({"working_memory": WorkingMemory(concerns=["the map is old"])}, "the map is old"),
         ({"working_memory": WorkingMemory(thoughts=MIND.thoughts)}, "the tide is out"),
         ({"recent": [memory("pier")]}, "The pier was rebuilt after the storm"),
@@ -104,6 +113,22 @@ MIND = WorkingMemory(
 )
 def test_the_query_of_a_recall_is_the_most_pressing_matter(changes: dict[str, Any], expected: str) -> None:
     assert focus_text(situation(**changes)) == expected
+
+
+def test_an_agent_without_a_question_turns_to_each_subject() -> None:
+    queries = [
+        focus_text(
+            situation(
+                goals=[ASPIRATION],
+                clusters=[ClusterView(name="Ferries", keywords=["pier", "ebb"])],
+                working_memory=WorkingMemory(thoughts=MIND.thoughts),
+                beat_number=number,
+            )
+        )
+        for number in (2, 3, 4)
+    ]
+    aspiration = "Map the harbour Every part of the harbour has a name"
+    assert queries == [aspiration, "Ferries pier ebb", aspiration]
 
 
 def test_many_turns_cause_consolidation_unless_a_user_waits() -> None:

@@ -226,6 +226,24 @@ def test_idle_thoughts_have_a_minimum_interval(
 
 
 @pytest.mark.parametrize(
+    ("since_thought", "ago"),
+    [
+        (HOUR / 240, "15 s"),
+        (HOUR / 60, "1 min"),
+        (1.9 * HOUR, "114 min"),
+        (2 * HOUR, "2 h"),
+        (23 * HOUR, "23 h"),
+    ],
+)
+def test_an_idle_heartbeat_says_when_the_agent_last_thought(since_thought: timedelta, ago: str) -> None:
+    reasons = wake_reasons(since_thought=since_thought)
+
+    reason = idle_reason(reasons, reflect_every=4, pause=24 * HOUR)
+
+    assert reason == f"idle: nothing waits, and it last thought {ago} ago"
+
+
+@pytest.mark.parametrize(
     ("moment", "end"),
     [
         ("2026-01-05 12:00", "2026-01-05 21:00"),

@@ -152,8 +152,10 @@ def thought(text: str, at: Any = LATER) -> Thought:
     return Thought(text=text, at=at)
 
 
-def merge_memory(wanted: WorkingMemory, now: WorkingMemory, *, found_talked: int = 0) -> WorkingMemory:
-    return merged_memory(wanted, now=now, found_talked=found_talked, since=NOW)
+def merge_memory(
+    wanted: WorkingMemory, now: WorkingMemory, *, found: WorkingMemory | None = None
+) -> WorkingMemory:
+    return merged_memory(wanted, now=now, found=found or WorkingMemory(), since=NOW)
 
 
 def test_merging_does_not_change_the_conversation_partner() -> None:
@@ -198,5 +200,22 @@ def test_merged_working_memory_always_fits_its_size_limit() -> None:
 def test_turns_since_the_last_consolidation_are_added(
     wanted: int, before: int, now: int, talked: int
 ) -> None:
-    result = merge_memory(WorkingMemory(talked=wanted), WorkingMemory(talked=now), found_talked=before)
+    result = merge_memory(
+        WorkingMemory(talked=wanted), WorkingMemory(talked=now), found=WorkingMemory(talked=before)
+    )
     assert result.talked == talked
+
+
+@pytest.mark.parametrize(
+    ("wanted", "found", "now", "left"),
+    [(0.55, 0.5, 0.5, 0.55), (0.4, 0.5, 0.7, 0.6), (0.9, 0.7, 1.0, 1.0), (0.0, 0.1, 0.0, 0.0)],
+)
+def test_engagement_by_a_conversation_is_not_lost(
+    wanted: float, found: float, now: float, left: float
+) -> None:
+    result = merge_memory(
+        WorkingMemory(engagement=wanted),
+        WorkingMemory(engagement=now),
+        found=WorkingMemory(engagement=found),
+    )
+    assert result.engagement == pytest.approx(left)

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
 from arbor.errors import Invalid
 from arbor.heartbeat.situation import Situation
@@ -135,6 +136,7 @@ def test_unknown_keys_of_a_stored_situation_are_ignored() -> None:
             ),
         ),
         ({"version": 4, "weather": "fair", "curiosity": ["who?"]}, WorkingMemory(curiosity=["who?"])),
+        ({"version": 2, "engagement_level": 10**400}, WorkingMemory(engagement=1.0)),
     ],
 )
 def test_a_working_memory_of_another_version_is_read(stored: dict[str, Any], expected: WorkingMemory) -> None:
@@ -211,3 +213,9 @@ def test_new_goals_are_appended_to_the_known_ones() -> None:
     assert updated.active_goals == ["b", "a" * 199 + "…", "new"]
     assert with_goals(memory, []).active_goals == []
     assert len(with_goals(memory, [str(n) for n in range(12)]).active_goals) == 10
+
+
+@pytest.mark.parametrize("thoughts", [None, 7, {"text": "x"}])
+def test_a_working_memory_without_a_list_of_thoughts_is_invalid(thoughts: object) -> None:
+    with pytest.raises(ValidationError):
+        WorkingMemory.model_validate({"version": 3, "thoughts": thoughts})

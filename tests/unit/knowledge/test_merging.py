@@ -125,6 +125,7 @@ def test_without_vectors_similarity_is_the_share_of_words(query: str, text: str,
         ('who wrote "closed until May" on the wall', "closed until May"),
         ("how is it there", ""),
         ("what do we know about the breakwater then", "breakwater"),
+        ('The "  " of invoice 4711', "4711"),
     ],
 )
 def test_the_term_is_the_most_telling_part(text: str, term: str) -> None:

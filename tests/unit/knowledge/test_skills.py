@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from arbor.errors import Invalid, LimitReached, SkillInvalid
+from arbor.knowledge.skill_files import read_folders, stamp_of
 from arbor.knowledge.skills import (
     MAX_SKILL_LENGTH,
     SkillRoom,
@@ -96,3 +99,14 @@ def test_skills_that_do_not_fit_are_refused_with_sizes() -> None:
         LimitReached, match=r"2,001 tokens \(short 1,500, long 501\).*openai/small has room for 2,000"
     ):
         check_room({"short": 1_500, "long": 501}, room)
+
+
+def test_a_link_to_a_missing_skill_is_an_unreadable_file(tmp_path: Path) -> None:
+    for name in ("gone", "invoice-review"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "invoice-review" / "SKILL.md").write_text(TEXT)
+    (tmp_path / "gone" / "SKILL.md").symlink_to(tmp_path / "nowhere")
+    folder = read_folders([tmp_path])
+    assert [*folder.skills] == ["invoice-review"]
+    assert [Path(file.path).parent.name for file in folder.unreadable] == ["gone"]
+    assert [Path(path).parent.name for path, _, _ in stamp_of([tmp_path])] == ["gone", "invoice-review"]

@@ -65,7 +65,7 @@ def test_white_space_and_the_shown_form_change_no_key(name: str, space: str) -> 
     assert concept_key(space + name.replace(" ", space) + space) == key
 
 
-@pytest.mark.parametrize("strength", [-0.1, 1.1, math.nan, math.inf, -math.inf])
+@pytest.mark.parametrize("strength", [-0.1, 1.1, 10**400, math.nan, math.inf, -math.inf])
 def test_a_strength_outside_0_to_1_is_refused(strength: float) -> None:
     with pytest.raises(Invalid, match="from 0 to 1"):
         check_strength(strength)

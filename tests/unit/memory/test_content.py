@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arbor.errors import ContentInvalid
-from arbor.memory.content import MAX_CONTENT_BYTES, check_content, content_hash
+from arbor.errors import ContentInvalid, Invalid
+from arbor.memory.content import MAX_CONTENT_BYTES, check_content, check_json, check_text, content_hash
 
 
 @pytest.mark.parametrize(
@@ -29,6 +31,24 @@ def test_invalid_content_is_refused_with_a_reason(content: str, reason: str) -> 
 @pytest.mark.parametrize("content", ["x", "  padded  ", "x" * MAX_CONTENT_BYTES, "тест 🌳", "a\u200bb"])
 def test_valid_content_is_accepted(content: str) -> None:
     check_content(content)
+
+
+@pytest.mark.parametrize("text", ["half\0way", "half \ud83d"])
+def test_text_that_cannot_be_stored_is_refused(text: str) -> None:
+    for check in (
+        lambda: check_text("the input", text),
+        lambda: check_json("the input", {"topic": [text]}),
+        lambda: check_json("the input", {text: 1}),
+    ):
+        with pytest.raises(
+            Invalid, match="the input must not contain a NUL character or half a surrogate pair"
+        ):
+            check()
+
+
+@pytest.mark.parametrize("text", ["\\u0000", "\\\\u0000", "тест 🌳"])
+def test_json_that_can_be_stored_is_returned(text: str) -> None:
+    assert json.loads(check_json("the input", {"topic": text})) == {"topic": text}
 
 
 def test_hash_ignores_white_space_runs_and_composition() -> None:

@@ -109,6 +109,7 @@ def test_a_source_may_be_its_reference_alone() -> None:
         (7, "must be an object"),
         ({"kind": "url"}, "reference must be a text, got ''"),
         ({"reference": "a", "trust": 2}, "trust must be a number from 0 to 1, got 2"),
+        ({"reference": "a", "trust": 10**400}, "trust must be a number from 0 to 1, got 1000"),
         ({"reference": "a", "trust": math.nan}, "trust must be a number from 0 to 1, got nan"),
         ({"reference": "a", "trust": True}, "trust must be a number"),
         ({"reference": "a", "trust": "high"}, "trust must be a number"),

@@ -30,6 +30,7 @@ def test_a_memory_needs_only_its_text_and_its_moment() -> None:
         ({"trust": -0.1}, "trust must be"),
         ({"decay_rate": -1.0}, "decay rate per day must be"),
         ({"decay_rate": math.inf}, "decay rate per day must be"),
+        ({"decay_rate": 10**400}, "decay rate per day must be"),
         ({"emotional_valence": 2.0}, "emotional valence must be a number from -1 to 1"),
         ({"role": "x" * 101}, "role must have at most 100 characters, got 101"),
         ({"session": "a\0b"}, "session must not contain a NUL"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from arbor.errors import ConfigurationInvalid, Invalid
-from arbor.models.handles import REFLEX_HANDLE, Handle, Provider
+from arbor.models.handles import HANDLE_LENGTH, REFLEX_HANDLE, Handle, Provider
 
 
 @pytest.mark.parametrize(
@@ -35,6 +35,19 @@ def test_an_invalid_input_is_no_configuration_error() -> None:
         Handle.parse_input("gpt-6-luna")
     assert not isinstance(refused.value, ConfigurationInvalid)
     assert Handle.parse_input("openai/gpt-6-luna") == Handle.parse("openai/gpt-6-luna")
+
+
+def test_a_handle_is_no_longer_than_its_columns() -> None:
+    longest = f"openai/{'m' * (HANDLE_LENGTH - 7)}"
+    assert str(Handle.parse(longest)) == longest
+    with pytest.raises(Invalid, match="at most 200 characters, got 201"):
+        Handle.parse_input(f"{longest}m")
+
+
+@pytest.mark.parametrize("model", ["a\0b", "a\u202eb", "a\ud800b"])
+def test_a_handle_has_visible_characters_only(model: str) -> None:
+    with pytest.raises(ConfigurationInvalid, match="visible characters only"):
+        Handle.parse(f"openai/{model}")
 
 
 def test_an_unknown_provider_is_refused_with_the_known_ones() -> None:

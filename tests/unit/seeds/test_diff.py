@@ -62,3 +62,11 @@ def test_rows_of_two_agents_are_compared_by_their_texts() -> None:
 
 def test_rows_of_two_agents_without_texts_are_left_out() -> None:
     assert diff_rows(lambda: rows("accesses", {"memory_id": "1"}), list, same_agent=False) == ()
+
+
+def test_rows_of_equal_texts_are_compared_one_by_one() -> None:
+    rests = [{"id": str(number), "title": "Rest", "state": "completed"} for number in range(3)]
+    (section,) = diff_rows(lambda: rows("goals", *rests[:2]), lambda: rows("goals", *rests), same_agent=False)
+
+    assert (section.added, section.removed, section.changed, section.same) == (1, 0, 0, 2)
+    assert [example.change for example in section.examples] == [RowChange.ADDED]

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from arbor.agents.identity import generate_key_pair, public_id
 from arbor.errors import SeedInvalid
 from arbor.seeds.limits import SeedLimits
-from arbor.seeds.manifest import SEED_VERSION, SeedHeader, SeedManifest, VectorModel
+from arbor.seeds.manifest import SEED_VERSION, SeedHeader, SeedManifest, VectorModel, canonical_json
 from arbor.seeds.reading import SeedReader, SeedRow
 from arbor.seeds.signing import FakeSeedSigner, is_own, verify_signatures
 from arbor.seeds.writing import MAGIC, SeedWriter
@@ -84,6 +84,18 @@ def test_a_written_seed_is_read(sections: Sections) -> None:
         (name, row) for name, rows in sections.items() for row in rows
     ]
     assert all(row.vectors == {"embedding": "AAA="} for row in rows if row.section == "memories")
+
+
+@pytest.mark.parametrize("at", ["0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00"])
+def test_a_time_of_capture_beyond_all_years_is_refused(at: str) -> None:
+    written = header().model_dump(mode="json") | {"captured_at": at}
+    with pytest.raises(SeedInvalid, match=r"captured_at: .*years 1 to 9999"):
+        SeedHeader.read(canonical_json(written))
+
+
+def test_a_time_of_capture_is_read_in_utc() -> None:
+    for at in ("2026-11-23T00:00:00", "2026-11-23T02:00:00+02:00"):
+        assert header(captured_at=at).captured_at == datetime(2026, 11, 23, tzinfo=UTC)
 
 
 @given(SECTIONS)

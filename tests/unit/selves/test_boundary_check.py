@@ -62,6 +62,7 @@ def rule(**changes: Any) -> BoundaryRule:
         ("", "anything", False),
         (" * ", "anything", False),
         ("ｌｉｅ", "a lie", True),
+        ("gossip* ", "So much gossiping.", True),
     ],
 )
 def test_a_pattern_is_found_on_word_borders(pattern: str, text: str, matched: bool) -> None:

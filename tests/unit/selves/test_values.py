@@ -23,6 +23,7 @@ def belief(**changes: Any) -> NewBelief:
         ({"statement": "a\0b"}, "NUL"),
         ({"statement": "\ud800"}, "half a surrogate pair"),
         ({"confidence": math.nan}, "confidence must be a number from 0 to 1"),
+        ({"confidence": 10**400}, "confidence must be a number from 0 to 1"),
         ({"confidence": 1.1}, "confidence must be a number from 0 to 1"),
         ({"stability": -0.1}, "stability must be a number from 0 to 1"),
         ({"stability": math.inf}, "stability must be a number from 0 to 1"),

@@ -8,7 +8,7 @@ import pytest
 
 from arbor.errors import Invalid
 from arbor.tools.names import action_of, check_server_name, is_tool_action, server_of
-from arbor.tools.ports import DESCRIPTION_LENGTH, Listing
+from arbor.tools.ports import DESCRIPTION_LENGTH, MAX_SKIPPED, Listing
 from arbor.tools.status import ToolStatus, status_after_listing
 from arbor.tools.texts import clean, one_line
 
@@ -47,6 +47,14 @@ def test_unusable_tools_are_skipped_with_a_reason() -> None:
         f"'{'x' * 60}'",
         "bad",
     ]
+
+
+def test_many_unusable_tools_are_counted_not_listed() -> None:
+    listing = Listing.of([listed(), *(listed(f"a {number}") for number in range(5_000))])
+    assert listing.unusable == 5_000
+    assert listing.skipped[0] == f"'a 0': {listing.skipped[1].partition(': ')[2]}"
+    assert listing.skipped[-1] == f"{5_000 - MAX_SKIPPED:,} further tools are not listed here"
+    assert len(listing.skipped) == MAX_SKIPPED + 1
 
 
 def test_descriptions_are_cut_and_clean() -> None:

@@ -49,6 +49,10 @@ def test_a_schema_is_reduced_to_parts_that_have_bounds() -> None:
         ({"description": "x" * schemas.SCHEMA_LENGTH}, "at most 20,000"),
         ({"properties": {f"a{number}": {} for number in range(41)}}, "41 arguments"),
         ({"properties": {"a\x07": {}}, "required": ["a\x07"]}, "needs arguments that cannot be used"),
+        (
+            {"properties": {"a": {}}, "required": ["a", {"b": 1}]},
+            "needs arguments that cannot be used: {'b': 1}",
+        ),
     ],
 )
 def test_unusable_schemas_are_refused_with_a_reason(schema: object, message: str) -> None:
@@ -127,6 +131,16 @@ def test_arguments_are_read_and_validated(
     if not fault:
         assert read == {"harbour": "Bergen"} | arguments
         assert arguments_fault(read, schema) == ""
+
+
+@pytest.mark.parametrize(
+    "text", ['{"lat": NaN}', '{"lat": 60, "name": "\\u0000"}', '{"lat": 60, "name": "\\ud800"}']
+)
+def test_json_that_cannot_be_stored_is_no_argument(text: str) -> None:
+    schema = reduced_schema(WRITTEN)
+    read = read_arguments({"harbour": "Bergen", "place": text}, schema)
+    assert read["place"] == text
+    assert "is not of type 'object'" in arguments_fault(read, schema)
 
 
 @pytest.mark.parametrize(

@@ -118,7 +118,7 @@ def _columns(
         memory = merged_memory(
             afterwards.working_memory,
             now=WorkingMemory.model_validate_json(unpack_text(working_memory)),
-            found_talked=found.talked,
+            found=heartbeat.situation.working_memory,
             since=heartbeat.situation.environment.now,
         )
         columns |= {

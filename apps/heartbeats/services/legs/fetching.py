@@ -262,7 +262,10 @@ def _call_reply(_: Fetcher, member: LeasedHeartbeat) -> str:
 def _own_memories(_: Fetcher, member: LeasedHeartbeat) -> frozenset[UUID]:
     need: needs.OwnMemories = member.need
     ids = [memory_id for text in need.named if (memory_id := read_id(text)) is not None]
-    return frozenset(Memory.objects.filter(agent_id=member.agent.id, id__in=ids).values_list("id", flat=True))
+    found = Memory.objects.filter(agent_id=member.agent.id, id__in=ids)
+    if need.type is not None:
+        found = found.filter(type=need.type)
+    return frozenset(found.values_list("id", flat=True))
 
 
 def _settle_proposals(_: Fetcher, member: LeasedHeartbeat) -> needs.ProposalOutcome:

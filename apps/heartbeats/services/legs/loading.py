@@ -255,7 +255,6 @@ def _found_state(columns: _Columns, *, ticks: float) -> FoundState:
         bonus_actions=columns["bonus_actions"],
         mood=columns["mood"] or {},
         stale_beats=columns["stale_beats"],
-        talked=int((columns["working_memory"] or {}).get("talked") or 0),
     )
 
 

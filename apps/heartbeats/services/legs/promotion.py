@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -181,7 +182,7 @@ def propose_settled_changes(*, agent_id: UUID) -> ConsolidationResult:
     expired = expire_overdue(agent_id=agent_id) if found.overdue else ()
     proposals = [
         *(_promotion(memory) for memory in found.memories),
-        *_habits(found),
+        *islice(_habits(found), MAX_PATTERNS),
         *_tendencies(found),
         *(_insight(cluster) for cluster in found.clusters),
         *(_preconscious(memory) for memory in found.preconscious),
@@ -225,10 +226,10 @@ def _read_candidates(agent_id: UUID) -> _PromotionCandidates:
 
 
 def _habits(found: _PromotionCandidates) -> Iterator[NewProposal]:
-    """Yield proposals of the first new habits that reach the threshold of their kind."""
+    """Yield proposals of the new habits that reach the threshold of their kind."""
     successes = {pattern.key: pattern.count for pattern in patterns(found.worked)}
     habits = [pattern for pattern in patterns(found.actions) if pattern.key not in found.known]
-    for habit in habits[:MAX_PATTERNS]:
+    for habit in habits:
         proposal = _habit(habit, always_worked=successes.get(habit.key, 0) >= habit.count)
         if proposal.confidence >= found.thresholds.get(proposal.kind, THRESHOLDS[proposal.kind].base):
             yield proposal

@@ -21,6 +21,7 @@ from apps.heartbeats.models import Heartbeat, SpanExport
 from apps.heartbeats.services.reports.trace import steps_of
 from apps.signals.services.reading import SignalFilter, horizon, read_signals
 from apps.tenants.scope import OPS, current_tenant, tenant_transaction
+from arbor.errors import DeliveryFailed
 from arbor.heartbeat.results import ActionOutcome
 from arbor.signals import Cursor, SignalName
 from arbor.telemetry import (
@@ -65,14 +66,25 @@ def export_spans() -> int:
 
 
 def export_to(exporter: SpanExporter) -> int:
-    """Export the spans of all tenants to an exporter; return the number of heartbeats."""
+    """Export the spans of all tenants to an exporter; return the number of heartbeats.
+
+    Raises DeliveryFailed after all tenants were tried.
+    """
     ends_at = time.monotonic() + _RUN_LASTS.total_seconds()
     exported = 0
+    failure: DeliveryFailed | None = None
     for tenant_id, slug in _waiting_tenants():
         more = True
         while more and time.monotonic() < ends_at:
-            number, more = _export_batch(tenant_id, slug, exporter)
-            exported += number
+            try:
+                number, more = _export_batch(tenant_id, slug, exporter)
+            except DeliveryFailed as error:
+                # Its tenant is the first at each run, so the others would never have their turn.
+                failure, more = error, False
+            else:
+                exported += number
+    if failure is not None:
+        raise failure
     return exported
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 from uuid import UUID
 
-from django.db.models import Case, Q, When
+from django.db.models import Case, Q, Value, When
 from django.db.models.functions import Now
 from pgvector import HalfVector
 
@@ -35,6 +35,7 @@ from arbor.memory.clusters.clusters import (
     emotional_signature,
 )
 from arbor.memory.clusters.links import ClusterLink
+from arbor.memory.content import check_text
 from arbor.memory.text.keywords import READ_CHARACTERS, READ_MEMBERS, default_name, keywords, terms_in
 from arbor.memory.values import MemoryStatus
 
@@ -111,7 +112,7 @@ def recalculate_cluster(*, cluster_id: UUID) -> None:
     is no such member; null if no member has a vector. The members do not change: the job reclusters them. Six statements.
     Raises NotFound if the tenant has no such cluster.
     """
-    agent_id, name, previous_keywords = _cluster(cluster_id)
+    agent_id, previous_keywords = _cluster(cluster_id)
     lock_minds([agent_id])
     model = model_of(agent_id)
     rows = fetch(
@@ -129,7 +130,10 @@ def recalculate_cluster(*, cluster_id: UUID) -> None:
     Cluster.objects.filter(id=cluster_id).update(
         centroid=HalfVector(center) if center is not None else None,
         keywords=list(words),
-        name=name if name != default_name(previous_keywords) else default_name(words),
+        # Compared in the statement, so that a name that somebody gave meanwhile stays.
+        name=Case(
+            When(name=default_name(previous_keywords), then=Value(default_name(words))), default="name"
+        ),
         emotional_valence=feeling.valence,
         emotional_intensity=feeling.intensity,
         importance=feeling.importance,
@@ -148,18 +152,18 @@ def remove_from_clusters(memory_ids: Collection[UUID]) -> int:
     return change(queries.REMOVE_MEMORIES, ids=sorted(set(memory_ids))) if memory_ids else 0
 
 
-def name_cluster(*, cluster_id: UUID, name: str) -> None:
-    """Name a cluster for good; from then on the cluster exists as long as it has a member. Two statements.
+def name_cluster(*, cluster_id: UUID, name: str) -> str:
+    """Name a cluster for good, and return the name as it is stored: with single blanks.
 
-    Raises NotFound if the tenant has no such cluster, Invalid for a name that is empty or too long.
+    From then on the cluster exists as long as it has a member. Two statements. Raises NotFound if the tenant has no such cluster, Invalid for a name that is empty or too long.
     """
     shown = " ".join(name.split())
-    if not 1 <= len(shown) <= NAME_LENGTH or "\0" in shown:
-        raise Invalid(
-            f"a cluster's name must have 1 to {NAME_LENGTH} characters without NUL, got {len(shown)}"
-        )
+    if not 1 <= len(shown) <= NAME_LENGTH:
+        raise Invalid(f"a cluster's name must have 1 to {NAME_LENGTH} characters, got {len(shown)}")
+    check_text("a cluster's name", shown)
     _cluster(cluster_id)
     Cluster.objects.filter(id=cluster_id).update(name=shown)
+    return shown
 
 
 def cluster_members(*, cluster_id: UUID, limit: int = 20) -> list[ClusterMembership]:
@@ -208,12 +212,12 @@ def _clusters_of(memory_id: UUID) -> dict[UUID, float]:
     return dict(members.values_list("cluster_id", "strength"))
 
 
-def _cluster(cluster_id: UUID) -> tuple[UUID, str, tuple[str, ...]]:
-    row = Cluster.objects.filter(id=cluster_id).values_list("agent_id", "name", "keywords").first()
+def _cluster(cluster_id: UUID) -> tuple[UUID, tuple[str, ...]]:
+    row = Cluster.objects.filter(id=cluster_id).values_list("agent_id", "keywords").first()
     if row is None:
         raise NotFound(f"this tenant has no cluster {cluster_id}")
-    agent_id, name, words = row
-    return agent_id, name, tuple(words)
+    agent_id, words = row
+    return agent_id, tuple(words)
 
 
 def _check_limit(limit: int) -> None:
@@ -236,9 +240,13 @@ def find_cluster(*, agent_id: UUID, named: str) -> NamedCluster:
 
 def rename_cluster(*, agent_id: UUID, cluster: NamedCluster, name: str, reason: str, actor: str) -> None:
     """Name a cluster for good, and record that in the audit log. Raises Invalid for a name that is empty or too long."""
-    name_cluster(cluster_id=cluster.id, name=name)
+    stored = name_cluster(cluster_id=cluster.id, name=name)
     _record(
-        agent_id, cluster, actor, f"named a cluster {name!r}: {reason}", {"from": cluster.name, "to": name}
+        agent_id,
+        cluster,
+        actor,
+        f"named a cluster {stored!r}: {reason}",
+        {"from": cluster.name, "to": stored},
     )
 
 

@@ -178,7 +178,7 @@ class ReclusteringPlan:
             self._keywords[cluster_id] = keywords(texts, self._frequencies, self._documents)
 
     def write(self) -> bool:
-        """Write the plan in the open transaction, with the mind locked. Ten statements.
+        """Write the plan in the open transaction, with the mind locked. Eleven statements.
 
         Returns False and writes nothing if the mind was reclustered or moved to another embedder since it was read.
         """
@@ -193,7 +193,7 @@ class ReclusteringPlan:
         ).update(clustered_at=Now())
         if not claimed:
             return False
-        if dissolved := sorted(set(mind.existing) - set(self._clusters)):
+        if dissolved := self._dissolved():
             change(queries.DISSOLVE_CLUSTERS, ids=dissolved)
             Cluster.objects.filter(id__in=dissolved).delete()
         if self._clusters:
@@ -224,6 +224,18 @@ class ReclusteringPlan:
             for link in self._links
         )
         return True
+
+    def _dissolved(self) -> list[UUID]:
+        """Lock and return the clusters that the plan dissolves, without those that somebody named since the mind was read."""
+        gone = self._mind.existing.keys() - self._clusters.keys()
+        if not gone:
+            return []
+        rows = Cluster.objects.select_for_update().filter(id__in=gone).order_by("id")
+        return [
+            cluster_id
+            for cluster_id, name in rows.values_list("id", "name")
+            if name == self._mind.existing[cluster_id].name
+        ]
 
     def _write_members(self) -> None:
         removed: list[tuple[UUID, UUID]] = []

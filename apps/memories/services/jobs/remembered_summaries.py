@@ -31,6 +31,7 @@ def remember_summaries() -> JobRunResult:
 
 
 def _remember(tenant_id: UUID, agent_id: UUID) -> int:
+    """Store a step of an agent's summaries; return the number of episodes, short ones included, so that further steps follow."""
     with tenant_transaction(tenant_id):
         lock_minds([agent_id])
         rows = fetch(queries.UNREMEMBERED_SUMMARIES, agent=agent_id, limit=_STEP)
@@ -54,7 +55,7 @@ def _remember(tenant_id: UUID, agent_id: UUID) -> int:
         if wanted:
             store(agent_id=agent_id, memories=[*wanted.values()], vectors=None)
         Episode.objects.filter(id__in=[row[0] for row in rows]).update(remembered=True)
-        return len(wanted)
+        return len(rows)
 
 
 def _archive_earlier(wanted: Mapping[UUID, NewMemory]) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
 from apps.memories.models import Memory
@@ -170,7 +170,8 @@ def _rank_all(query: Query, found: ScanResult) -> list[RankedCandidate]:
 def _score_alone(query: Query, background: Background, memory: Memory) -> RankedCandidate | None:
     """Score a memory that is no candidate, without the shares that its neighbors would give it."""
     moment = memory.occurred_at
-    only = RecallFilter(since=moment, until=moment + timedelta(microseconds=1))
+    is_last = moment == datetime.max.replace(tzinfo=UTC)
+    only = RecallFilter(since=moment, until=None if is_last else moment + timedelta(microseconds=1))
     alone = replace(query, request=replace(query.request, only=only))
     ranking = _rank_all(alone, replace(scan(alone), background=background))
     return next((ranked for ranked in ranking if ranked.id == memory.id), None)

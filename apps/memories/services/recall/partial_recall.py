@@ -8,7 +8,7 @@ from uuid import UUID
 
 import structlog
 
-from apps.memories.services.embedding.embedding import embed_texts
+from apps.memories.services.embedding.embedding import embed_query
 from apps.memories.services.embedding.minds import model_of, query_vector
 from apps.memories.services.recall import queries
 from apps.tenants.scope import tenant_transaction
@@ -98,7 +98,7 @@ def partial_recall_about(
     with tenant_transaction(tenant_id):
         model = model_of(agent_id)
     try:
-        vector = embed_texts(tenant_id=tenant_id, texts=[text], model=model)[0].tolist()
+        vector = embed_query(tenant_id=tenant_id, texts=[text], model=model)[0].tolist()
     except EmbeddingFailed as error:
         log.warning("partial_recall_failed", agent_id=str(agent_id), error=str(error))
         return []

@@ -28,6 +28,7 @@ from apps.memories.services.store.term_counts import count_terms_of, lock_minds,
 from apps.signals.services.emission import emit
 from apps.tenants.statements import change, fetch
 from arbor.errors import Invalid, LimitReached, NotFound, PermissionDenied
+from arbor.memory.content import check_text
 from arbor.memory.relations import GraphNodeKind
 from arbor.memory.values import MemoryStatus, Retention
 from arbor.signals import SignalName, memory_data, signal
@@ -35,8 +36,8 @@ from arbor.signals import SignalName, memory_data, signal
 #: The most memories of one call, so that transactions stay short and audit records can list all ids.
 MAX_AT_ONCE = 1_000
 REASON_LENGTH = 500
-#: Prefixes of actors that are persons: signed-in users, and users of the command line.
-_PERSONS = ("user:", "cli:")
+#: Prefixes of actors that are persons: signed-in users, users of the command line, and their programs, by an owner's token.
+_PERSONS = ("user:", "cli:", "token:")
 #: The signals of acts that do not archive.
 _SIGNALS: Mapping[AuditAction, SignalName] = {
     AuditAction.MEMORIES_RESTORED: SignalName.KNOWLEDGE_RESTORED,
@@ -108,13 +109,16 @@ def restore(*, memory_ids: Sequence[UUID], reason: str, actor: str, for_good: bo
 def purge(*, memory_ids: Sequence[UUID], reason: str, actor: str) -> int:
     """Delete archived memories and all data that belongs to them for good, in the open transaction; return how many were deleted.
 
-    Only persons may (actors `user:…` or `cli:…`). The audit record has ids and content hashes, but no content. Prompts and
-    replies of model calls about the memories are emptied, and so are the turns of conversations that the memories were stored from.
+    Only persons may (actors `user:…` or `cli:…`), and an owner's programs (`token:…`). The audit record has ids and content hashes,
+    but no content. Prompts and replies of model calls about the memories are emptied, and so are the turns of conversations that
+    the memories were stored from.
     Texts derived earlier, such as an episode's summary or a heartbeat's trace, stay unchanged.
     Raises PermissionDenied for other actors, Invalid for a memory that is not archived, and the errors of `archive`.
     """
     if not actor.startswith(_PERSONS):
-        raise PermissionDenied(f"only a person removes memories for good (user:… or cli:…), not {actor!r}")
+        raise PermissionDenied(
+            f"only a person removes memories for good (user:…, cli:… or token:…), not {actor!r}"
+        )
     _check(memory_ids, reason=reason, actor=actor)
     ids = sorted(set(memory_ids))
     fetch(queries.LOCK_CALLS, ids=ids, names=[str(memory_id) for memory_id in ids])
@@ -166,8 +170,9 @@ def _lock(memory_ids: Sequence[UUID], *, reason: str, actor: str, of: MemoryStat
 def _check(memory_ids: Sequence[UUID], *, reason: str, actor: str) -> None:
     if len(set(memory_ids)) > MAX_AT_ONCE:
         raise LimitReached(f"one call takes at most {MAX_AT_ONCE:,} memories, got {len(set(memory_ids)):,}")
-    if not 1 <= len(reason.strip()) <= REASON_LENGTH or "\0" in reason:
-        raise Invalid(f"a reason is 1 to {REASON_LENGTH} characters without NUL, got {len(reason)}")
+    if not 1 <= len(reason.strip()) <= REASON_LENGTH:
+        raise Invalid(f"a reason is 1 to {REASON_LENGTH} characters, got {len(reason)}")
+    check_text("a reason", reason)
     if not actor.strip():
         raise Invalid(f"the actor is `user:NAME`, `cli:NAME` or `system:PART`, got {actor!r}")
 

@@ -11,6 +11,7 @@ from apps.memories.services.store import queries
 from apps.tenants.scope import current_tenant
 from apps.tenants.statements import fetch
 from arbor.errors import Invalid
+from arbor.memory.content import check_text
 from arbor.memory.text.code import code_blocks
 from arbor.memory.text.lexical import STOP_WORDS, words_of
 from arbor.memory.values import SOURCE_LENGTH
@@ -71,11 +72,12 @@ def find_code(*, agent_id: UUID, text: str, limit: int) -> list[CodeSnippet]:
 
     Raises Invalid for a text or limit out of range.
     """
-    if len(text) > QUERY_LENGTH or "\0" in text or not 1 <= limit <= MAX_LIMIT:
+    if len(text) > QUERY_LENGTH or not 1 <= limit <= MAX_LIMIT:
         raise Invalid(
-            f"a search for code has at most {QUERY_LENGTH:,} characters without NUL and a limit of 1 to {MAX_LIMIT}, got"
+            f"a search for code has at most {QUERY_LENGTH:,} characters and a limit of 1 to {MAX_LIMIT}, got"
             f" {len(text):,} characters and a limit of {limit}"
         )
+    check_text("a search for code", text)
     words = [word for word in dict.fromkeys(words_of(text)) if len(word) > 1 and word not in STOP_WORDS]
     if not words:
         return []

@@ -105,6 +105,8 @@ def test_a_conversation_follows_the_heartbeat_in_working_memory(pending: Pending
     assert [item["text"] for item in memory["thoughts"]] == ["I look at the sea.", "She asks about the tide."]
     assert memory["concerns"] == ["the gauge", "the wind"]
     assert memory["talked"] == 4
+    # 0.5, less for the idle heartbeat, more for the turn.
+    assert memory["engagement"] == pytest.approx(0.6)
 
 
 def test_a_conversation_ended_during_a_heartbeat_stays_ended(

@@ -171,10 +171,12 @@ def test_a_step_that_follows_an_unknown_memory_follows_none(
         assert not Practice.objects.exists()
 
 
-def test_only_outcomes_of_procedures_are_counted(heartbeats: HeartbeatRunner, agent: Agent) -> None:
+def test_a_step_follows_no_memory_that_is_no_procedure(heartbeats: HeartbeatRunner, agent: Agent) -> None:
     note = store_memory(agent, "The lamp is old.")
     intent_id = plan_step(heartbeats, agent, "reflect", note)
+    assert "a step follows a procedural memory of yours" in str(last_heartbeat(agent).dropped)
     heartbeats.run(reply_of(actions=[action_of("reflect", intent_id, insight="It burns.")]))
     with tenant_transaction(agent.tenant_id):
-        assert Intent.objects.get(id=intent_id).status == "completed"
+        intent = Intent.objects.get(id=intent_id)
+        assert (intent.status, intent.procedure_id) == ("completed", None)
         assert not Practice.objects.exists()

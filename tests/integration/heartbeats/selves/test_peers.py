@@ -168,6 +168,16 @@ def test_one_conversation_is_one_meeting(heartbeats: HeartbeatRunner, agent: Age
         assert peers_of(agent) == [("Dora", interactions, interactions)]
 
 
+@pytest.mark.parametrize("name", ["Weiß", "İpek"])
+def test_a_person_is_known_by_a_name_in_any_script(
+    heartbeats: HeartbeatRunner, agent: Agent, name: str
+) -> None:
+    for interactions in (1, 2):
+        open_chat_as(agent, f"user:{name}")
+        heartbeats.run(reply_of(peer_notes=[note_of(name)]))
+        assert peers_of(agent) == [(name, interactions, interactions)]
+
+
 @pytest.mark.parametrize("heir", ["agent", "person"])
 @pytest.mark.parametrize("gone", [True, False])
 def test_nobody_of_the_same_name_inherits_trust(

@@ -226,6 +226,19 @@ def test_an_action_sequence_that_always_worked_becomes_a_procedure(agent: Agent)
         assert Memory.objects.get(source=f"proposal:{learned.id}").type == "procedural"
 
 
+def test_habits_below_their_threshold_do_not_block_others(agent: Agent) -> None:
+    now = datetime.now(UTC)
+    rare = ["recall", "reflect", "goal", "wait"] * 3 + ["gap"] + ["write", "read", "ask", "rest"] * 3
+    common = ["gap", "remember", "connect"] * 5
+    with tenant_transaction(agent.tenant_id):
+        for tick, action in enumerate([*rare, *common]):
+            add_experience(agent, tick, action, worked=not tick % 2)
+        ProposalCalibration.objects.create(
+            tenant_id=agent.tenant_id, agent=agent, kind=ProposalKind.PATTERN, threshold=0.65, computed_at=now
+        )
+        assert [proposal.confidence for proposal in propose_now(agent)] == [0.7]
+
+
 def test_a_failed_action_breaks_a_habit(agent: Agent) -> None:
     recalled = ("recall", True)
     sequence = [recalled, ("reflect", True), ("first", True), recalled, ("reflect", True), ("second", True)]

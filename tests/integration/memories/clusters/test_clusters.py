@@ -10,9 +10,15 @@ import pytest
 from pgvector import HalfVector
 
 from apps.agents.models import Agent
+from apps.audit.models import AuditEvent
 from apps.memories.models import Cluster, Memory, Mind
 from apps.memories.services.clusters import job as clustering
-from apps.memories.services.clusters.clusters import name_cluster
+from apps.memories.services.clusters.clusters import (
+    NamedCluster,
+    name_cluster,
+    recalculate_cluster,
+    rename_cluster,
+)
 from apps.memories.services.clusters.job import maintain_clusters
 from apps.memories.services.clusters.reclustering import MindClusters, plan_clusters
 from apps.memories.services.embedding.minds import model_of
@@ -32,6 +38,7 @@ from tests.integration.memories.subjects import (
     unclustered_ids,
     vectors_about,
 )
+from tests.support.threads import await_blocked_session, in_own_connection
 
 # --- Reclustering ------------------------------------------------------------------------------------
 
@@ -124,9 +131,60 @@ def test_a_given_name_stays_and_others_follow_the_words(
     assert cluster_of(mind, clustered["bread"]).name == ", ".join(
         cluster_of(mind, clustered["bread"]).keywords[:3]
     )
-    for name in ("", "x" * 201, "a\0b"):
-        with pytest.raises(Invalid, match="1 to 200"), tenant_transaction(mind.tenant_id):
+    for name, reason in (("", "1 to 200"), ("x" * 201, "1 to 200"), ("a\0b", "NUL"), ("\ud800", "surrogate")):
+        with pytest.raises(Invalid, match=reason), tenant_transaction(mind.tenant_id):
             name_cluster(cluster_id=jazz.id, name=name)
+
+
+def test_the_audit_log_has_the_name_that_is_stored(mind: Agent, clustered: dict[str, list[UUID]]) -> None:
+    jazz = cluster_of(mind, clustered["jazz"])
+    with tenant_transaction(mind.tenant_id):
+        rename_cluster(
+            agent_id=mind.id,
+            cluster=NamedCluster(id=jazz.id, name=jazz.name),
+            name=" Evenings at  the club ",
+            reason="it fits",
+            actor="system:test",
+        )
+        event = AuditEvent.objects.latest("id")
+    assert event.message == "named a cluster 'Evenings at the club': it fits"
+    assert event.detail["changes"]["name"] == {"from": jazz.name, "to": "Evenings at the club"}
+
+
+def test_a_cluster_that_is_named_meanwhile_does_not_dissolve(
+    mind: Agent, clustered: dict[str, list[UUID]]
+) -> None:
+    jazz = cluster_of(mind, clustered["jazz"])
+    with tenant_transaction(mind.tenant_id):
+        archive(memory_ids=clustered["jazz"][:4], reason="a test", actor="system:test")
+        late = MindClusters.read(mind.id)
+    assert late is not None
+    plan = plan_clusters(late, deviations=3.5)
+    with tenant_transaction(mind.tenant_id):
+        name_cluster(cluster_id=jazz.id, name="Evenings at the club")
+        plan.read_words()
+    plan.describe()
+    with tenant_transaction(mind.tenant_id):
+        assert plan.write()
+    assert members_of_clusters(mind)[jazz.id] == set(clustered["jazz"][4:])
+    assert cluster_of(mind, clustered["jazz"][4:]).name == "Evenings at the club"
+
+
+def test_a_refresh_leaves_the_name_that_is_given_meanwhile(
+    mind: Agent, clustered: dict[str, list[UUID]]
+) -> None:
+    jazz = cluster_of(mind, clustered["jazz"])
+
+    def refresh() -> None:
+        with tenant_transaction(mind.tenant_id):
+            recalculate_cluster(cluster_id=jazz.id)
+
+    with tenant_transaction(mind.tenant_id):
+        name_cluster(cluster_id=jazz.id, name="Evenings at the club")
+        thread = in_own_connection(refresh)
+        await_blocked_session()
+    thread.join(20)
+    assert cluster_of(mind, clustered["jazz"]).name == "Evenings at the club"
 
 
 def test_concurrent_reclusterings_form_each_cluster_once(mind: Agent) -> None:

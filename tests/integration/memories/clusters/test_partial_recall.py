@@ -11,6 +11,8 @@ import pytest
 from apps.agents.models import Agent
 from apps.memories.models import Cluster, Mind
 from apps.memories.services.clusters.job import recluster_mind
+from apps.memories.services.embedding import embedding
+from apps.memories.services.embedding.minds import model_of
 from apps.memories.services.recall.partial_recall import (
     find_partial_activations,
     partial_recall_about,
@@ -130,3 +132,13 @@ def test_partial_recall_embeds_the_text_and_survives_a_failure(mind: Agent, remo
     assert remote.asked == ["Who was it?"]
     remote.away = True
     assert ask(text="And when?") == []
+
+
+def test_partial_recall_does_not_wait_for_a_paused_embedder(
+    mind: Agent, remote: RemoteEmbedder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with tenant_transaction(mind.tenant_id):
+        model = model_of(mind.id)
+    monkeypatch.setattr(embedding, "_paused_until", {model: math.inf})
+    assert partial_recall_about(tenant_id=mind.tenant_id, agent_id=mind.id, text="Who?", recalled=[]) == []
+    assert remote.asked == []

@@ -9,8 +9,9 @@ import pytest
 from django.db import connections
 
 from apps.agents.models import Agent
-from apps.memories.models import Memory, Upkeep
+from apps.memories.models import Concept, Memory, Upkeep
 from apps.memories.services.graph import neighborhoods
+from apps.memories.services.graph.concepts import link_memories, merge_concepts
 from apps.memories.services.graph.neighborhoods import (
     mark_stale,
     refresh_batch,
@@ -63,6 +64,22 @@ def test_paths_pass_concepts_but_only_memories_are_neighbors(mind: Agent) -> Non
     refresh_all(mind)
     assert neighbors_of(mind, one) == {two: 0.5}
     assert neighbors_of(mind, two) == {three: 1.0, one: 0.5}
+
+
+def test_a_merge_of_concepts_brings_their_memories_closer(mind: Agent) -> None:
+    one, two, three = store_with_vectors(mind, [None] * 3)
+    with tenant_transaction(mind.tenant_id):
+        link_memories(agent_id=mind.id, links={three: [("ferry", 1.0), ("boat", 1.0)]})
+        ids = {row.key: row.id for row in Concept.objects.filter(agent_id=mind.id)}
+    for memory, concept in ((one, "ferry"), (two, "boat")):
+        store_edge(mind, memory, ids[concept], kinds=(GraphNodeKind.MEMORY, GraphNodeKind.CONCEPT))
+    refresh_all(mind)
+    assert neighbors_of(mind, one) == {}
+    with tenant_transaction(mind.tenant_id):
+        merge_concepts(agent_id=mind.id, retained="boat", gone="ferry")
+    assert stale_of(mind) == {one, two}
+    refresh_all(mind)
+    assert (neighbors_of(mind, one), neighbors_of(mind, two)) == ({two: 0.5}, {one: 0.5})
 
 
 def test_foreign_and_archived_memories_are_no_neighbors(mind: Agent, other_mind: Agent) -> None:

@@ -133,6 +133,15 @@ def test_a_memory_without_a_vector_has_that_reason(mind: Agent, settings: Any) -
     )
 
 
+def test_a_memory_of_the_last_moment_is_explained(mind: Agent, ids: dict[str, UUID]) -> None:
+    with tenant_transaction(mind.tenant_id):
+        Memory.objects.filter(id=ids[TARGET]).update(occurred_at=datetime.max.replace(tzinfo=UTC))
+    for only in (EVERYTHING, RecallFilter(session="another")):
+        absence = explain(mind, ids[TARGET], only=only).absence
+        assert absence is not None
+        assert absence.terms is not None
+
+
 def test_foreign_memories_are_as_unknown_as_missing_ones(
     mind: Agent, other_mind: Agent, foreign_mind: Agent, ids: dict[str, UUID]
 ) -> None:

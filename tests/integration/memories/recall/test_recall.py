@@ -222,9 +222,18 @@ def test_recalling_without_a_tenant_is_refused(mind: Agent) -> None:
         recall_in_scope(agent_id=mind.id, text="Whose?", vector=None, limit=1)
 
 
-@pytest.mark.parametrize("text", ["", " \n ", "a\0b", "x" * (QUERY_LENGTH + 1)])
-def test_a_query_that_cannot_be_answered_is_refused(mind: Agent, text: str) -> None:
-    with pytest.raises(Invalid, match="a query is 1 to 4000 characters without NUL"):
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("", "a query is 1 to 4000 characters"),
+        (" \n ", "not white space alone"),
+        ("x" * (QUERY_LENGTH + 1), "got 4001"),
+        ("a\0b", "a query must not contain a NUL character"),
+        ("a\ud800b", "or half a surrogate pair"),
+    ],
+)
+def test_a_query_that_cannot_be_answered_is_refused(mind: Agent, text: str, reason: str) -> None:
+    with pytest.raises(Invalid, match=reason):
         find(mind, text)
 
 

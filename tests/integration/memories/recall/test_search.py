@@ -78,7 +78,7 @@ def test_a_mind_that_is_empty_has_nothing_similar(mind: Agent) -> None:
     ("text", "options", "message"),
     [
         ("", {}, "a query is 1 to"),
-        ("a\0b", {}, "without NUL"),
+        ("a\0b", {}, "a query must not contain a NUL character"),
         ("a boat", {"limit": 0}, "1 to 200 memories, asked for 0"),
         ("a boat", {"limit": 1_000_000}, "1 to 200 memories, asked for 1000000"),
         ("a boat", {"types": ["dream"]}, "types must be of episodic"),

@@ -134,6 +134,32 @@ def test_reflection_without_news_goes_back_to_each_subject() -> None:
     assert all(reply["curiosity"] == [] for reply in replies)
 
 
+def test_reflection_without_news_thinks_of_each_old_memory() -> None:
+    own = memory("own", role="", content="What stays with me is this: “The pier.”", type=MemoryType.SEMANTIC)
+    known = [
+        memory(name, role="", content=f"The {name} was rebuilt by Aurelio", type=MemoryType.SEMANTIC)
+        for name in ("pier", "crane")
+    ]
+    thoughts = [Thought(text=view.content, at=NOW) for view in known]
+    replies = [
+        reflex(
+            situation(
+                relevant=[own, *known],
+                goals=[goal(layer=GoalLayer.ASPIRATION)],
+                working_memory=WorkingMemory(thoughts=thoughts),
+                beat_number=number,
+            )
+        )
+        for number in (1, 2, 3)
+    ]
+    assert all(
+        "Nothing new has reached me. I think again of this: “The " in reply["thinking"] for reply in replies
+    )
+    assert replies[0]["thinking"] == replies[2]["thinking"] != replies[1]["thinking"]
+    # The memory leads to the next question.
+    assert all(reply["curiosity"] == ["more about “Aurelio”"] for reply in replies)
+
+
 def test_an_urgent_need_for_rest_is_met() -> None:
     tired = situation(recent=[memory("pier")], drives=[DriveView(name=Drive.REST, level=0.9, urgent=True)])
 

@@ -150,6 +150,14 @@ def test_an_unsure_or_baseless_insight_is_dropped_with_its_reason(item: Identity
     assert Propose not in answers.kinds
 
 
+def test_a_memory_named_twice_is_one_piece_of_evidence() -> None:
+    item = insight(evidence=[MEMORY.hex, f" {str(MEMORY).upper()} ", str(MEMORY)])
+    answers = Answers({OwnMemories: frozenset({MEMORY}), Propose: ProposalOutcome()})
+    answers.run(identity_insights(heartbeat_of(reply=Reply(identity_insights=[item]))))
+    (new,) = answers.needs[1].proposals
+    assert list(new.evidence) == [str(MEMORY)]
+
+
 def test_a_reply_without_insights_has_no_needs() -> None:
     answers = Answers()
     heartbeat = heartbeat_of()

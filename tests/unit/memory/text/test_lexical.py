@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 
@@ -10,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from arbor.memory.duplicates import says_the_same
 from arbor.memory.text.lexical import (
     LEXICAL_DIMENSIONS,
     MAX_TERMS,
@@ -39,6 +41,8 @@ def score(query: str, document: dict[int, float], memories: list[dict[int, float
         ("Don't touch O’Brien's kettle!", ["don't", "touch", "o'brien", "kettle"]),
         ("Café STRASSE straße", ["café", "strasse", "strasse"]),
         ("3,000.50 and 1,2023 and v1.2.3", ["3000.50", "and", "1", "2023", "and", "v1", "2.3"]),
+        ("111,222,3333 and 44,555,666", ["111", "222", "3333", "and", "44555666"]),
+        ("123,5,112 and 1234,567,890", ["123", "5112", "and", "1234", "567890"]),
         ("GPT-4 snake_case a@b.org", ["gpt", "4", "snake", "case", "a", "b", "org"]),
         ("日本語 テ GPTで", ["日本", "本語", "テ", "gpt", "で"]),
         ("ﬁne", ["fine"]),
@@ -47,6 +51,15 @@ def score(query: str, document: dict[int, float], memories: list[dict[int, float
 )
 def test_text_is_cut_into_words_of_any_script(text: str, words: list[str]) -> None:
     assert list(words_of(text)) == words
+
+
+@pytest.mark.bar
+def test_a_long_list_of_numbers_costs_little() -> None:
+    text = "111," * 12_000
+    started = time.perf_counter()
+    assert document_vector(text)
+    assert says_the_same(text, text)
+    assert time.perf_counter() - started < 1
 
 
 @pytest.mark.parametrize(

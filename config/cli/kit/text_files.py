@@ -1,0 +1,21 @@
+"""Read text files and standard input."""
+
+from __future__ import annotations
+
+from typing import TextIO
+
+from arbor.errors import Invalid
+
+
+def read_text(file: TextIO) -> str:
+    """Return the whole text of a file, or of standard input. Raises Invalid for text that is not UTF-8, and for a failing file."""
+    try:
+        return file.read()
+    except UnicodeDecodeError as error:
+        raise Invalid(f"{_name_of(file)} must be text in UTF-8") from error
+    except OSError as error:
+        raise Invalid(f"{_name_of(file)} cannot be read: {error.strerror}") from error
+
+
+def _name_of(file: TextIO) -> str:
+    return "standard input" if file.name == "<stdin>" else file.name
