@@ -110,7 +110,11 @@ def _add_etag(request: HttpRequest, response: HttpResponse) -> HttpResponse:
     """Add the ETag to a response; return 304 without a body if the client has this version."""
     tag = etag_of(response.content)
     if tag in parse_etags(request.headers.get("If-None-Match", "")):
+        known = response
         response = HttpResponseNotModified()
+        # The client caches what it has for as long as a whole response would be cached.
+        if "Cache-Control" in known.headers:
+            response.headers["Cache-Control"] = known.headers["Cache-Control"]
     response.headers["ETag"] = tag
     return response
 

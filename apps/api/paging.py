@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import base64
-import json
 from collections.abc import Callable
 from datetime import datetime
 from typing import Annotated, Any
 
+import orjson
+from django.core.exceptions import ValidationError
 from django.db.models import Model, Q, QuerySet
 from ninja import Query, Schema
 from pydantic import Field
@@ -16,6 +17,9 @@ from arbor.clock import to_utc
 from arbor.errors import Invalid
 
 MAX_PAGE_SIZE = 200
+#: Enough for the longest text by which a list is sorted, a resource of 500 letters of any script.
+_CURSOR_LENGTH = 4_000
+_NOT_OF_LIST = "the cursor is not one of this list; begin without a cursor"
 
 
 class ListPage[T](Schema):
@@ -30,7 +34,11 @@ class PageQuery(Schema):
 
     limit: Annotated[int, Field(ge=1, le=MAX_PAGE_SIZE, description="The most rows of a page.")] = 50
     cursor: Annotated[
-        str, Field(max_length=400, description="`next_cursor` of the page before; empty: the first page.")
+        str,
+        Field(
+            max_length=_CURSOR_LENGTH,
+            description="`next_cursor` of the page before; empty: the first page.",
+        ),
     ] = ""
 
 
@@ -48,7 +56,11 @@ def page_of[M: Model, T](
     column, descending = order.removeprefix("-"), order.startswith("-")
     sign = "-" if descending else ""
     if page.cursor:
-        rows = rows.filter(after_cursor(column, page.cursor, descending=descending))
+        try:
+            rows = rows.filter(after_cursor(column, page.cursor, descending=descending))
+        except (TypeError, ValueError, ValidationError) as error:
+            # The value or the id has another type than its column.
+            raise Invalid(_NOT_OF_LIST) from error
     found = list(rows.order_by(f"{sign}{column}", f"{sign}pk")[: page.limit + 1])
     has_more = len(found) > page.limit
     shown = found[: page.limit]
@@ -64,21 +76,21 @@ def cursor_of(row: Model, column: str) -> str:
     for name in column.split("__"):
         value = getattr(value, name)
     typed = {"t": value.isoformat()} if isinstance(value, datetime) else {"v": value}
-    text = json.dumps({"o": column, "id": str(row.pk), **typed}, separators=(",", ":"))
-    return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
+    written = orjson.dumps({"o": column, "id": str(row.pk), **typed})
+    return base64.urlsafe_b64encode(written).decode().rstrip("=")
 
 
 def after_cursor(column: str, cursor: str, *, descending: bool) -> Q:
     """Return the condition of the rows after a cursor. Raises Invalid for a cursor that is not of this list."""
     try:
         text = base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True)
-        read = json.loads(text)
+        read = orjson.loads(text)
         if read["o"] != column:
             raise ValueError(column)
         value = to_utc(datetime.fromisoformat(read["t"])) if "t" in read else read["v"]
         last_id = str(read["id"])
     except (Invalid, ValueError, KeyError, TypeError) as error:
-        raise Invalid("the cursor is not one of this list; begin without a cursor") from error
+        raise Invalid(_NOT_OF_LIST) from error
     lookup = "lt" if descending else "gt"
     # The first condition is a range of the column's index; without it, all rows before the cursor would be read again.
     return Q(**{f"{column}__{lookup}e": value}) & (

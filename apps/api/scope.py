@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from functools import wraps
 from inspect import iscoroutinefunction
 from typing import Any
@@ -64,15 +65,25 @@ def in_tenant(operation: Callable[..., Any]) -> Callable[..., Any]:
         key = None if getattr(operation, _FILE, False) else _request_key(request)
 
         def execute() -> Any:
+            # After the look-up of the key: a repeated request would find the version that it has made itself.
+            if not opens_transactions:
+                require_match(request)
+            elif "If-Match" in request.headers:
+                with _transaction_of(request):
+                    require_match(request)
             return operation(request, *args, **named)
 
         if opens_transactions:
             return execute() if key is None else _execute_once_by_row(request, key, operation, execute)
-        with tenant_transaction(access_of(request).tenant_id, statement_timeout=settings.ARBOR_PAGE_TIMEOUT):
-            require_match(request)
+        with _transaction_of(request):
             return execute() if key is None else _execute_once_by_lock(request, key, operation, execute)
 
     return run
+
+
+def _transaction_of(request: HttpRequest) -> AbstractContextManager[None]:
+    """Return a transaction of the request's tenant, whose statements have the time limit of pages."""
+    return tenant_transaction(access_of(request).tenant_id, statement_timeout=settings.ARBOR_PAGE_TIMEOUT)
 
 
 def _execute_once_by_lock(

@@ -30,7 +30,7 @@ def try_lock(request: HttpRequest, name: str) -> bool:
 
 
 def require_match(request: HttpRequest) -> None:
-    """Compare `If-Match` with the current version of the resource, in the transaction of the change.
+    """Compare `If-Match` with the current version of the resource, in the transaction of the change, or in one right before it.
 
     Raises PreconditionFailed for another version, and Invalid for a resource that cannot be read.
     """

@@ -6,7 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 from datetime import datetime, timedelta
 from uuid import UUID
 
-from apps.agents.services.authority import authority_public_keys, ensure_system_authority
+from apps.agents.services.authority import (
+    authority_public_keys,
+    ensure_system_authority,
+    retired_public_keys,
+)
 from apps.audit.services.chains import AuditChain
 from apps.audit.services.sealing import EndedHeartbeats, add_seal
 from apps.audit.services.verification import ChainReport, verify_chain
@@ -30,12 +34,13 @@ JOB = "audit seals"
 #: A heartbeat that ended less than this before a seal may be under the next seal.
 _NEAR_A_SEAL = timedelta(minutes=10)
 
-# Tenants with audit records or signals after their last seal.
+# Tenants with audit records or signals after their last seal, or with a last seal by an older key.
 _WAITING = """
 SELECT t.id AS agent_id FROM (SELECT t.id) AS one LEFT JOIN LATERAL (
-    SELECT last_position, last_id, cursor FROM audit_auditseal s WHERE s.tenant_id = t.id ORDER BY number DESC LIMIT 1
+    SELECT last_position, last_id, cursor, key_number FROM audit_auditseal s WHERE s.tenant_id = t.id
+    ORDER BY number DESC LIMIT 1
 ) AS head ON true
-WHERE EXISTS (
+WHERE head.key_number < {key} OR EXISTS (
     SELECT FROM audit_auditevent e WHERE e.tenant_id = t.id
         AND e.position >= coalesce(head.last_position, 0)
         AND (e.position, e.id) > (coalesce(head.last_position, 0), coalesce(head.last_id, '00000000-0000-0000-0000-000000000000'))
@@ -56,7 +61,7 @@ def seal_audit(clock: Clock | None = None, sinks: Sequence[HeadSink] | None = No
     signer = ensure_system_authority()
     result = run_job(
         JOB,
-        waiting=_WAITING,
+        waiting=_WAITING.format(key=signer.number),
         step=lambda tenant_id, _: seal_tenant(tenant_id, signer=signer, now=clock.now()),
     )
     sealed = 0
@@ -93,6 +98,7 @@ def verify_audit(
     report = verify_chain(
         chain,
         keys=authority_public_keys(),
+        retired=retired_public_keys(),
         heartbeat_digests=_heartbeat_digests,
         now=(clock or SystemClock()).now(),
         heads=heads,

@@ -70,7 +70,7 @@ class Agent(TenantModel):
     genome = models.JSONField(null=True)
     #: DOT text of its own pipeline; empty: the default graph.
     pipeline = models.TextField(blank=True)
-    #: `provider/model`; empty: the installation's.
+    #: `provider/model`; empty: the default of its tenant, else of the installation.
     model = models.CharField(max_length=200, blank=True)
     #: Whether agents elsewhere may read its card without a token, and give it tasks with one.
     published = models.BooleanField(default=False, db_default=False)

@@ -43,6 +43,12 @@ def authority_keys() -> QuerySet[AuthorityKey]:
     return rows.order_by("number")
 
 
+def retired_public_keys() -> dict[int, bytes]:
+    """Return the public halves of the retired keys by number, unchecked: what they verify needs another proof."""
+    rows = AuthorityKey.objects.filter(sealed_private_key={})
+    return {row.number: bytes(row.public_key) for row in rows}
+
+
 def add_authority_key() -> SigningKey:
     """Create a further key of the System Authority, which signs from now on; the keys before stay valid."""
     return _open_row(_create_key(ensure_system_authority().number + 1))

@@ -169,14 +169,17 @@ def update_template(*, text: str, actor: str) -> Template:
 
 
 def list_templates() -> list[FoundTemplate | UnreadableTemplate]:
-    """List the templates for agents of this tenant, by name; its own hide built-in ones.
+    """List the templates for agents of this tenant: its own first, which hide built-in ones, both by name.
 
     A template that cannot be read is listed with the reason.
     """
     own = [_read_row(row, TemplateSource.USER) for row in Template.objects.all()]
     hidden = {template.name.casefold() for template in own}
     builtin = [template for template in list_builtin_templates() if template.name.casefold() not in hidden]
-    return sorted([*own, *builtin], key=lambda template: template.name.casefold())
+    return sorted(
+        [*own, *builtin],
+        key=lambda template: (template.origin is TemplateSource.BUILTIN, template.name.casefold()),
+    )
 
 
 def list_builtin_templates() -> list[FoundTemplate | UnreadableTemplate]:

@@ -14,7 +14,8 @@ from django.http.response import HttpResponseBase
 from ninja import NinjaAPI
 
 from apps.agents.models import Agent
-from apps.agents.services.lookup import agent_by_id, agent_by_name
+from apps.agents.services.lookup import find_agent
+from apps.api.api import StrictParser
 from apps.api.authentication import READ_OWN, TALK_OWN
 from apps.api.openai.completions import Completion, usage_json
 from apps.api.openai.errors import error_response, handle_openai_errors, status_of_failure
@@ -43,7 +44,12 @@ _USER_HEADER = "X-OpenWebUI-User-Name"
 _CONVERSATION_KEYS = ("conversation_id", "conversation", "chat_id")
 
 openai_api = NinjaAPI(
-    title="OpenAI's protocol", urls_namespace="openai", docs_url=None, openapi_url=None, auth=READ_OWN
+    title="OpenAI's protocol",
+    urls_namespace="openai",
+    docs_url=None,
+    openapi_url=None,
+    auth=READ_OWN,
+    parser=StrictParser(),
 )
 handle_openai_errors(openai_api)
 
@@ -147,18 +153,19 @@ def _conversation(request: HttpRequest, payload: ChatCompletionRequest) -> str:
 
 
 def _find_agent(name: str, own: UUID | None) -> Agent:
-    """Find an agent by name, id or public id; a token of one agent finds only this agent. Raises NotFound."""
-    agent = Agent.objects.filter(public_id=name).first() or _by_id(name) or agent_by_name(name)
-    if own is not None and agent.id != own:
-        raise NotFound(f"there is no agent {name!r} that this token reaches")
-    return agent
+    """Find an agent by name, id or public id; a token of one agent finds only this agent.
 
-
-def _by_id(name: str) -> Agent | None:
+    Raises NotFound, which names other agents only to a token that reaches them.
+    """
     try:
-        return agent_by_id(UUID(name))
-    except (ValueError, NotFound):
-        return None
+        agent = find_agent(name)
+    except NotFound:
+        if own is None:
+            raise
+    else:
+        if own in (None, agent.id):
+            return agent
+    raise NotFound(f"there is no agent {name!r} that this token reaches")
 
 
 def _model_json(agent: Agent, owner: str) -> dict[str, Any]:

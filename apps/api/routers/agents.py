@@ -54,7 +54,7 @@ class AgentResource(Schema):
     template: str = Field(description="The template it was created from.", examples=["Scout"])
     template_version: str
     trust_tier: str
-    model: str = Field(description="provider/model; empty: the installation's.")
+    model: str = Field(description="provider/model; empty: the tenant's default, else the installation's.")
     energy: float
     heartbeats: int = Field(description="Heartbeats that ran to a decision.")
     published: bool = Field(description="Whether agents elsewhere find its card, by the protocol A2A.")

@@ -21,12 +21,22 @@ from apps.selves.services.boundaries import (
     remove_boundary,
     restore_boundary,
 )
-from arbor.selves.boundaries import BoundaryResponse, BoundaryType, NewBoundary
+from arbor.selves.boundaries import (
+    EXAMPLE_LENGTH,
+    MAX_EXAMPLES,
+    MAX_PATTERNS,
+    PATTERN_LENGTH,
+    BoundaryResponse,
+    BoundaryType,
+    NewBoundary,
+)
+from arbor.selves.values import TEXT_LENGTH
 
 router = Router()
 
 _Share = Annotated[float, Field(ge=0, le=1)]
-_Line = Annotated[str, Field(min_length=1, max_length=300)]
+_Pattern = Annotated[str, Field(min_length=1, max_length=PATTERN_LENGTH)]
+_Example = Annotated[str, Field(min_length=1, max_length=EXAMPLE_LENGTH)]
 
 
 class BoundaryResource(Schema):
@@ -56,9 +66,9 @@ class BoundaryInput(Input):
     name: Annotated[str, Field(min_length=1, max_length=60)]
     type: BoundaryType = BoundaryType.ETHICAL
     response: BoundaryResponse = BoundaryResponse.REFUSE
-    description: Annotated[str, Field(max_length=2_000)] = ""
-    patterns: Annotated[list[_Line], Field(max_length=50)] = []
-    examples: Annotated[list[_Line], Field(max_length=50)] = []
+    description: Annotated[str, Field(max_length=TEXT_LENGTH)] = ""
+    patterns: Annotated[list[_Pattern], Field(max_length=MAX_PATTERNS)] = []
+    examples: Annotated[list[_Example], Field(max_length=MAX_EXAMPLES)] = []
     flexibility: _Share = 0.0
     importance: _Share = 0.5
 

@@ -18,6 +18,7 @@ from apps.contacts.services.chat import answer_to, end_session
 from apps.contacts.services.chat_history import history
 from apps.contacts.services.client_chat import receive_client_turn
 from apps.contacts.services.partial_replies import read_progress
+from arbor.contacts.chat import TURN_LENGTH
 from arbor.contacts.client_messages import NAME_LENGTH, ClientMessage, check_client_name, read_client_turn
 from arbor.contacts.reply_progress import ReplyProgress
 from arbor.contacts.values import Speaker
@@ -29,7 +30,7 @@ router = Router()
 class TurnInput(Input):
     """A turn of a person."""
 
-    text: Annotated[str, Field(min_length=1, max_length=20_000, examples=["What did you see today?"])]
+    text: Annotated[str, Field(min_length=1, max_length=TURN_LENGTH, examples=["What did you see today?"])]
     person: Annotated[
         str, Field(max_length=200, description="The name of the person; empty: the name of the token.")
     ] = ""

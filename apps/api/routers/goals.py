@@ -26,7 +26,7 @@ from apps.goals.services.acts import (
 )
 from apps.goals.services.goals import plans_of
 from arbor.errors import Invalid
-from arbor.goals.plans import PlanDraft, PlanStatus, StepDraft
+from arbor.goals.plans import MAX_DEPENDENCIES, PlanDraft, PlanStatus, StepDraft
 from arbor.goals.values import DEFAULT_PRIORITY, MAX_PRIORITY, GoalLayer, GoalSource, GoalState, GoalType
 from arbor.heartbeat.actions import ACTIONS
 
@@ -97,7 +97,7 @@ class PlanInput(Input):
     steps: Annotated[list[StepInput], Field(min_length=1, max_length=50)]
     draft: Annotated[bool, Field(description="Store it as a draft.")] = False
     risk: _Share | None = None
-    needs: Annotated[list[Annotated[str, Field(max_length=300)]], Field(max_length=20)] = []
+    needs: Annotated[list[Annotated[str, Field(max_length=300)]], Field(max_length=MAX_DEPENDENCIES)] = []
 
 
 class StepResource(Schema):

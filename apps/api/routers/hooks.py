@@ -23,6 +23,7 @@ from apps.contacts.services.hooks import (
     change_hook,
     create_hook,
     delete_hook,
+    lock_hook,
     rotate_hook_secret,
     switch_hook,
     try_mapping,
@@ -212,7 +213,8 @@ def show_hook(request: HttpRequest, hook_id: UUID) -> HookResource:
 @router.patch("/hooks/{uuid:hook_id}", response=HookResource, auth=OPERATE, summary="Change a hook")
 def patch_hook(request: HttpRequest, hook_id: UUID, change: HookPatch) -> HookResource:
     """Change the mapping, the events and the urgency of a hook. Fields that are left out stay."""
-    hook = row_of_tenant(Hook, hook_id)
+    # Locked before it is read: parts that are left out are those of the change before.
+    hook = lock_hook(hook_id)
     given = change.mapping.model_dump(exclude_unset=True) if change.mapping is not None else None
     changed = change_hook(
         hook_id=hook_id,

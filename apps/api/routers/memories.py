@@ -19,6 +19,7 @@ from apps.api.times import Moment
 from apps.memories.models import Memory, MemoryAccess, Pin, Upkeep
 from apps.memories.services.retention.archive import archive, purge, restore
 from apps.memories.services.store.create import teach_agent
+from arbor.memory.content import MAX_CONTENT_BYTES
 from arbor.memory.forgetting import days_between, relevance
 from arbor.memory.values import MemoryStatus, MemoryType, NewMemory
 
@@ -71,7 +72,9 @@ class MemoryDetails(MemoryResource):
 class NewMemoryInput(Input):
     """A text to remember."""
 
-    text: Annotated[str, Field(min_length=1, max_length=100_000, examples=["The harbour opens at six."])]
+    text: Annotated[
+        str, Field(min_length=1, max_length=MAX_CONTENT_BYTES, examples=["The harbour opens at six."])
+    ]
     type: MemoryType = MemoryType.SEMANTIC
     importance: _Share | None = Field(default=None, description="Null: by the rules.")
     expires_at: Moment | None = Field(default=None, description="Null: as its kind lasts.")

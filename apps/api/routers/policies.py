@@ -14,13 +14,13 @@ from pydantic import Field
 from apps.api.paging import ListPage, Paging, page_of
 from apps.api.requests import access_of
 from apps.api.rows import Input, rows_of
+from apps.api.times import TimeOfDay
 from apps.calls.models import DailyUsage, LedgerEntry
-from apps.fleet.policy import FIELDS, policy_of, set_policy
+from apps.fleet.daily_limits import LIMITS
+from apps.fleet.policy import FIELDS, MAX_ALLOWANCE, policy_of, set_policy
 from arbor.errors import Invalid
 
 router = Router()
-
-_Count = Annotated[int, Field(ge=0, le=10**15)]
 
 
 class PolicyResource(Schema):
@@ -45,16 +45,16 @@ class PolicyChange(Input):
     """The fields to change; fields that are left out stay, null removes a limit."""
 
     budget: Annotated[str, Field(max_length=8)] = "energy"
-    allowance: Annotated[int, Field(ge=0, le=256)] | None = None
+    allowance: Annotated[int, Field(ge=1, le=MAX_ALLOWANCE)] | None = None
     energy: dict[str, Any] = {}
     tier_models: dict[str, list[str]] = {}
-    active_from: time | None = None
-    active_until: time | None = None
+    active_from: TimeOfDay | None = None
+    active_until: TimeOfDay | None = None
     time_zone: Annotated[str, Field(max_length=60)] = "UTC"
     adaptive: bool = True
-    daily_beats: _Count | None = None
-    daily_tokens: _Count | None = None
-    daily_usd: Annotated[Decimal, Field(ge=0, le=10**8, decimal_places=4)] | None = None
+    daily_beats: Annotated[int, Field(ge=0, le=LIMITS["daily_beats"][1])] | None = None
+    daily_tokens: Annotated[int, Field(ge=0, le=LIMITS["daily_tokens"][1])] | None = None
+    daily_usd: Annotated[Decimal, Field(ge=0, le=LIMITS["daily_usd"][1], decimal_places=4)] | None = None
     follow_ups: Annotated[int, Field(ge=0, le=9)] | None = None
     voices: Annotated[int, Field(ge=0, le=4)] = 0
 

@@ -19,7 +19,7 @@ from apps.memories.models import Memory
 from apps.memories.services.recall.explanation import explain_recall
 from apps.memories.services.recall.recaller import recall
 from apps.memories.services.recall.search import search_similar_memories
-from arbor.memory.recall.recall_request import RecallFilter, RecallRequest
+from arbor.memory.recall.recall_request import QUERY_LENGTH, RecallFilter, RecallRequest
 from arbor.memory.values import MemoryType, ScoreTerms
 
 router = Router()
@@ -30,7 +30,9 @@ _Share = Annotated[float, Field(ge=0, le=1)]
 class RecallInput(Input):
     """A question to an agent's memory."""
 
-    query: Annotated[str, Field(min_length=1, max_length=10_000, examples=["when does the harbour open"])]
+    query: Annotated[
+        str, Field(min_length=1, max_length=QUERY_LENGTH, examples=["when does the harbour open"])
+    ]
     limit: Annotated[int, Field(ge=1, le=50)] = 10
     types: Annotated[list[MemoryType], Field(max_length=4)] = []
     since: Moment | None = None
@@ -169,7 +171,7 @@ def _rounded(terms: ScoreTerms) -> dict[str, float]:
 def list_similar(
     request: HttpRequest,
     agent_id: UUID,
-    text: Annotated[str, Field(min_length=1, max_length=10_000)],
+    text: Annotated[str, Field(min_length=1, max_length=QUERY_LENGTH)],
     limit: Annotated[int, Field(ge=1, le=50)] = 10,
 ) -> SimilarList:
     """List the memories nearest to a text by meaning alone: words, time and importance do not count."""

@@ -26,6 +26,7 @@ from arbor.selves.values import (
     DEFAULT_CONFIDENCE,
     DEFAULT_STABILITY,
     DEFAULT_STRENGTH,
+    TEXT_LENGTH,
     AspectKind,
     AspectRevision,
     BeliefCategory,
@@ -40,7 +41,7 @@ router = Router()
 #: The source of what a program adds to a self.
 SOURCE = "operator"
 _Share = Annotated[float, Field(ge=0, le=1)]
-_Text = Annotated[str, Field(min_length=1, max_length=4_000)]
+_Text = Annotated[str, Field(min_length=1, max_length=TEXT_LENGTH)]
 _Reason = Annotated[str, Field(max_length=500, description="For the record.")]
 
 

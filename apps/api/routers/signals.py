@@ -18,6 +18,7 @@ from apps.api.requests import access_of
 from apps.api.signal_hub import hub_of, live_signals, read_page
 from apps.api.threads import in_thread
 from apps.signals.services.reading import MAX_SIGNALS, SignalFilter, SignalRecord, read_signals
+from arbor.errors import RateLimited
 from arbor.signals import CATALOGUE, Cursor
 
 router = Router()
@@ -133,12 +134,24 @@ async def stream_signals(request: HttpRequest, wanted: Query[WantedSignals]) -> 
 
 
 async def _events(access: TokenAccess, cursor: Cursor, wanted: SignalFilter) -> AsyncIterator[str]:
-    with hub_of(access.tenant_id).listen(access) as listener:
+    hub = hub_of(access.tenant_id)
+    try:
+        # Again, because other streams of the token may have begun since this one was asked for.
+        hub.require_room(access)
+    except RateLimited as error:
+        yield _end_of(str(error))
+        return
+    with hub.listen(access) as listener:
         # Sent at once, so that the client knows that the stream is open.
         yield "retry: 2000\n\n"
         async for record in live_signals(listener, after=cursor, wanted=wanted):
             yield ": alive\n\n" if record is None else event_of(record)
-    yield 'event: end\ndata: {"reason": "the token was revoked or has expired"}\n\n'
+    yield _end_of("the token was revoked or has expired")
+
+
+def _end_of(reason: str) -> str:
+    """Return the last event of a stream that the server ends."""
+    return f"event: end\ndata: {json.dumps({'reason': reason}, ensure_ascii=False)}\n\n"
 
 
 def event_of(record: SignalRecord) -> str:

@@ -10,7 +10,6 @@ from django.http import HttpRequest
 from ninja import Router, Schema, Status
 from pydantic import Field
 
-from apps.agents.models import Agent
 from apps.api.authentication import OPERATE
 from apps.api.paging import ListPage, Paging, page_of
 from apps.api.requests import access_of
@@ -187,8 +186,6 @@ def show_tool(request: HttpRequest, tool_id: UUID) -> ToolDetails:
 @router.post("/tools/{uuid:tool_id}/allow", response=ToolDetails, auth=OPERATE, summary="Allow a tool")
 def allow(request: HttpRequest, tool_id: UUID, payload: AllowInput) -> ToolDetails:
     """Allow a tool to all agents, or to chosen ones, as its server lists it now."""
-    for agent_id in payload.agent_ids or ():
-        row_of_tenant(Agent, agent_id)
     return _with_agents(allow_tool(tool_id=tool_id, actor=access_of(request).actor, **payload.model_dump()))
 
 

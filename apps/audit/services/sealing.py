@@ -50,14 +50,18 @@ def add_seal(
     """Seal the next audit records of a chain with the heartbeats that ended meanwhile, in one transaction of the operations role.
 
     Returns None if there is nothing to seal, if another process seals this chain, or if it has added a seal after `after`. Records whose
-    position a running transaction may still precede are left for a later seal.
+    position a running transaction may still precede are left for a later seal. A new key seals once without records, so that its seal
+    proves those of the key before; an older key seals nothing after it.
     """
     with transaction.atomic(using=OPS):
         horizon = _lock(chain)
         if horizon is None or (head := chain.head()) != after:
             return None
+        if head is not None and head.key_number > signer.number:
+            return None
         rows = list(chain.events_after(head).filter(position__lt=horizon)[:MAX_EVENTS])
-        if not rows and not heartbeats.rows:
+        is_proof = head is not None and head.key_number < signer.number
+        if not rows and not heartbeats.rows and not is_proof:
             return None
         events = pack_events(SealedRow(id=row.id, digest=chain.digest_of(row)) for row in rows)
         ended = pack_heartbeats(heartbeats.rows)

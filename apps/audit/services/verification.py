@@ -109,21 +109,37 @@ class _Evidence:
     sealed: Deletions
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Signers:
+    """The System Authority's public keys by number: those in use and the retired ones."""
+
+    in_use: Mapping[int, bytes]
+    retired: Mapping[int, bytes]
+
+    def after(self, before: Seal | None) -> dict[int, bytes]:
+        """Return the keys that may sign the seal after the given one: no retired key after a newer one."""
+        oldest = before.key_number if before else 0
+        return {**{number: key for number, key in self.retired.items() if number >= oldest}, **self.in_use}
+
+
 def verify_chain(
     chain: AuditChain,
     *,
     keys: Mapping[int, bytes],
     heartbeat_digests: HeartbeatDigests,
     now: datetime,
+    retired: Mapping[int, bytes] | None = None,
     heads: Mapping[int, str] | None = None,
     latest: int | None = None,
 ) -> ChainReport:
     """Verify the seals of a chain, the rows under them, and the heads that were exported before, by number.
 
     With `latest`, only that many of the last seals: the seal before them is trusted, and heads before it are not compared.
-    `keys` are the System Authority's public keys, each checked against its private half. Four statements for a hundred seals. A missing row is
-    explained by the record of a deletion that has not changed since it was sealed, or is not sealed yet.
+    `keys` are the System Authority's public keys, each checked against its private half; a seal by one of the `retired` keys needs a later
+    seal by one of `keys`. Four statements for a hundred seals. A missing row is explained by the record of a deletion that has not changed
+    since it was sealed, or is not sealed yet.
     """
+    signers = _Signers(in_use=keys, retired=retired or {})
     before = _seal_before_latest(chain, latest) if latest is not None else None
     forged: set[UUID] = set()
     first = max(before, chain.last_aged(), key=lambda seal: seal.header.number if seal else 0)
@@ -135,7 +151,7 @@ def verify_chain(
             recorded=Deletions(recorded.values()),
             sealed=Deletions(deletion for row_id, deletion in recorded.items() if row_id not in unsealed),
         )
-        report = _verify_seals(chain, before, evidence, keys, heartbeat_digests, heads or {})
+        report = _verify_seals(chain, before, evidence, signers, heartbeat_digests, heads or {})
         # A record that was added or changed after its place was sealed explains nothing.
         forged |= recorded.keys() - report.sealed_deletions - unsealed
         # Rows may have been deleted since the records were read.
@@ -157,7 +173,7 @@ def _verify_seals(
     chain: AuditChain,
     before: Seal | None,
     evidence: _Evidence,
-    keys: Mapping[int, bytes],
+    signers: _Signers,
     heartbeat_digests: HeartbeatDigests,
     heads: Mapping[int, str],
 ) -> ChainReport:
@@ -165,6 +181,8 @@ def _verify_seals(
     first = before.header.number if before else 0
     exported = {number: digest for number, digest in heads.items() if number > first}
     report.heads = len(exported)
+    # The seals by retired keys that no later seal proves.
+    unproven: list[int] = []
     seals_after = chain.seals().filter(number__gt=first).order_by("number")
     for rows in batched(seals_after.iterator(chunk_size=1_000), _SEALS_AT_ONCE, strict=False):
         seals = [chain.seal_of(row) for row in rows]
@@ -175,7 +193,12 @@ def _verify_seals(
         heartbeats = _found_heartbeats(chain, blocks.values(), heartbeat_digests)
         for row, seal, events in zip(rows, seals, found, strict=True):
             report.seals += 1
-            report.add(seal_faults(seal, before=before, keys=keys))
+            faults = list(seal_faults(seal, before=before, keys=signers.after(before)))
+            report.add(faults)
+            if seal.key_number in signers.in_use:
+                unproven.clear()
+            elif all(fault.kind is not FaultKind.SEAL_FORGED for fault in faults):
+                unproven.append(seal.header.number)
             if exported.pop(seal.header.number, seal.digest.hex()) != seal.digest.hex():
                 report.add([ChainFault(kind=FaultKind.HEAD_REPLACED, number=seal.header.number)])
             block = blocks.get(row.id)
@@ -184,6 +207,7 @@ def _verify_seals(
             else:
                 _verify_block(report, seal, block, events=events, heartbeats=heartbeats, evidence=evidence)
             before = seal
+    report.add(ChainFault(kind=FaultKind.SEAL_FORGED, number=number) for number in unproven)
     report.add(ChainFault(kind=FaultKind.HEAD_REPLACED, number=number) for number in sorted(exported))
     report.head = before
     return report

@@ -112,14 +112,18 @@ def set_mode(*, agent_id: UUID | None, prefix: str, mode: TrustMode, actor: str)
         raise Invalid(f"{prefix} is never above {ceiling}; choose block or {ceiling}")
     whose = "all agents" if agent_id is None else agent_by_id(agent_id).name
     rules = _rows(agent_id)
-    row: ModeRule | None = rules.select_for_update().filter(prefix=prefix).first()
-    if row is None:
-        if rules.count() >= MAX_RULES:
-            raise LimitReached(f"there are at most {MAX_RULES} trust rules for {whose}; remove one first")
-        row = ModeRule(tenant_id=current_tenant(), agent_id=agent_id, prefix=prefix)
-    before = {} if row._state.adding else {"mode": row.mode}
-    row.mode, row.set_by = mode, actor
-    row.save()
+    if rules.count() >= MAX_RULES and not rules.filter(prefix=prefix).exists():
+        raise LimitReached(f"there are at most {MAX_RULES} trust rules for {whose}; remove one first")
+    # Another transaction may set the same rule at this moment: the rule is waited for, and locked.
+    row: ModeRule
+    row, is_new = rules.select_for_update().get_or_create(
+        prefix=prefix,
+        defaults={"tenant_id": current_tenant(), "agent_id": agent_id, "mode": mode, "set_by": actor},
+    )
+    before = {} if is_new else {"mode": row.mode}
+    if not is_new:
+        row.mode, row.set_by = mode, actor
+        row.save()
     record(
         action=AuditAction.TRUST_CHANGED,
         actor=actor,

@@ -36,6 +36,7 @@ def _own_secrets() -> Iterator[str]:
         *settings.SECRET_KEY_FALLBACKS,
         *(str(database.get("PASSWORD") or "") for database in settings.DATABASES.values()),
         unquote(urlsplit(settings.CELERY_BROKER_URL).password or ""),
+        *(str(mailer.get("OPTIONS", {}).get("password") or "") for mailer in settings.MAILERS.values()),
         *_master_keys(),
     ]
     for value in values:

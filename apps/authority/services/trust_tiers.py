@@ -81,8 +81,19 @@ def set_tier(
     score = read_trust_score(agent)
     if score.tier == tier and score.by_person:
         raise Invalid(f"{agent.name} is {tier} by a person's decision already")
-    status = TierStatus(tier=tier, since=now, by_person=True, breached_at=score.breached_at)
-    _store(score, status, decided_by=actor, reason=reason.strip() or "a person decided", now=now)
+    stays, reason = score.tier == tier, reason.strip() or "a person decided"
+    since = score.since if stays else now
+    status = TierStatus(tier=tier, since=since, by_person=True, breached_at=score.breached_at)
+    _store(score, status, decided_by=actor, reason=reason, now=now)
+    if stays:
+        record(
+            action=AuditAction.TRUST_CHANGED,
+            actor=actor,
+            agent_id=agent_id,
+            message=f"{agent.name} stays {tier} by a person's decision: {reason}",
+            detail={"score": score.score, "reason": reason},
+            change=change_of({"by_person": False}, {"by_person": True}),
+        )
     return score
 
 

@@ -26,7 +26,7 @@ from arbor.tools.names import SERVER_LENGTH
 from arbor.tools.schemas import describe_arguments
 from arbor.tools.status import SUSPENDED, ToolStatus
 
-#: The most agents that the form of a tool offers.
+#: The most agents that the form of a tool offers, beside those that may call it already.
 _AGENTS_OFFERED = 200
 
 
@@ -90,13 +90,15 @@ def read_server(server: ToolServer) -> ServerPage:
 def read_tool(tool: Tool) -> ToolPage:
     """Return the page of a tool."""
     agents = agents_of_tool(tool)
-    offered = Agent.objects.order_by("name").values_list("id", "name")[:_AGENTS_OFFERED]
+    rows = Agent.objects.order_by("name").values_list("id", "name")
+    # Chosen agents beyond the first ones too: posting the form without them would withdraw the tool from them.
+    offered = dict(rows[:_AGENTS_OFFERED]) | dict(rows.filter(name__in=agents))
     return ToolPage(
         tool=tool,
         arguments=describe_arguments(tool.schema),
         before_arguments=describe_arguments(tool.before["schema"]) if tool.before else [],
         agents=agents,
-        offered=[(agent_id, name, name in agents) for agent_id, name in offered],
+        offered=[(agent_id, name, name in agents) for agent_id, name in offered.items()],
         is_suspended=tool.status in SUSPENDED,
         may_be_allowed=tool.status != ToolStatus.MISSING,
     )
@@ -126,7 +128,7 @@ def _allow(request: HttpRequest, tool_id: UUID) -> str:
 
 
 def _chosen_agents(request: HttpRequest) -> list[UUID]:
-    chosen = [read_id(text) for text in request.POST.getlist("agent")[:_AGENTS_OFFERED]]
+    chosen = [read_id(text) for text in request.POST.getlist("agent")]
     if not chosen or None in chosen:
         raise Invalid("choose at least one agent, or allow the tool to all")
     return [agent_id for agent_id in chosen if agent_id is not None]

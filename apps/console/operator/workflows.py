@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import Any
 from uuid import UUID
 
+import orjson
 from django import forms
 from django.contrib import messages
 from django.db import transaction
@@ -110,9 +111,9 @@ class WorkflowForm(ServiceForm):
 
 
 def read_values(text: str) -> dict[str, Any]:
-    """Parse an input; empty: no values. Raises Invalid."""
+    """Parse an input as strict JSON, as REST does; empty: no values. Raises Invalid."""
     try:
-        values = json.loads(text) if text.strip() else {}
+        values = orjson.loads(text) if text.strip() else {}
     except ValueError as error:
         raise Invalid(f'the input is a JSON object, such as {{"topic": "rain"}}: {error}') from error
     if not isinstance(values, dict):

@@ -26,7 +26,7 @@ class Agent:
     template: str
     template_version: str
     trust_tier: str
-    #: `provider/model`; empty: the installation's.
+    #: `provider/model`; empty: the default of its tenant, else of the installation.
     model: str
     energy: float
     #: The heartbeats that ran to a decision.

@@ -52,6 +52,16 @@ def test_seeding_writes_all_built_in_templates_once(database: None) -> None:
     assert BuiltinTemplate.objects.count() == BUILT_IN
 
 
+def test_own_templates_are_listed_before_built_in_ones(tenant: Tenant) -> None:
+    seed_builtin_templates()
+    names = ("Zinnia", "aster")
+    with tenant_transaction(tenant.id):
+        for name in names:
+            add_template(text=TEXT.format(version="1").replace("Gardener", name), actor=ACTOR)
+        listed = [template.name for template in list_templates()]
+    assert (listed[:2], listed[2:]) == (["aster", "Zinnia"], sorted(listed[2:], key=str.casefold))
+
+
 def test_seeding_says_what_it_changed_and_removed(database: None) -> None:
     seed_builtin_templates()
     BuiltinTemplate.objects.using(OPS).filter(name="Scout").update(content_hash="older")

@@ -184,6 +184,8 @@ def test_the_card_shows_no_secrets(owner: Caller, address: str, vega: dict[str, 
     owner.post(f"/agents/{vega['id']}/publish", {"description": "Knows the tides."})
     response = owner.client.get(f"{address}/{CARD}")
     assert response["Cache-Control"] == "public, max-age=60"
+    unchanged = owner.client.get(f"{address}/{CARD}", headers={"If-None-Match": response["ETag"]})
+    assert (unchanged.status_code, unchanged["Cache-Control"]) == (304, "public, max-age=60")
     assert response.json()["description"] == "Knows the tides."
     for private in ("You go in first", "Breadth first", "acme", vega["public_id"]):
         assert private not in response.content.decode()

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from typing import Any
+from uuid import UUID
 
+from apps.contacts.services.hooks import change_hook
+from apps.tenants.models import Tenant
+from apps.tenants.scope import tenant_transaction
 from arbor.contacts.hooks import HOOKS_PATH
 from tests.support.api import Caller
 from tests.support.hook_requests import standard_request
+from tests.support.threads import await_blocked_session, in_own_connection
 
 
 def test_an_operator_manages_hooks(operator: Caller, viewer: Caller, vega: dict[str, Any]) -> None:
@@ -47,6 +52,20 @@ def test_an_operator_manages_hooks(operator: Caller, viewer: Caller, vega: dict[
     assert operator.post("/hooks", payload).status_code == 409
     assert operator.delete(address).json()["id"] == hook["id"]
     assert operator.get(address).status_code == 404
+
+
+def test_two_changes_of_a_mapping_at_once_both_stay(
+    tenant: Tenant, owner: Caller, vega: dict[str, Any]
+) -> None:
+    hook = owner.post("/hooks", {"name": "alarms", "agent_id": vega["id"]}).json()["hook"]
+    address = f"/hooks/{hook['id']}"
+    with tenant_transaction(tenant.id):
+        change_hook(hook_id=UUID(hook["id"]), actor="test", mapping={**hook["mapping"], "title": "{a}"})
+        other = in_own_connection(lambda: owner.send("patch", address, {"mapping": {"text": "{b}"}}))
+        await_blocked_session()
+    other.join(20)
+    mapping = owner.get(address).json()["mapping"]
+    assert (mapping["title"], mapping["text"]) == ("{a}", "{b}")
 
 
 def test_a_mapping_is_tried(viewer: Caller, operator: Caller) -> None:

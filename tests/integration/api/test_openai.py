@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from typing import Any
+from uuid import UUID
 
 import pytest
 from django.db import InterfaceError, OperationalError
@@ -12,9 +13,9 @@ from psycopg.errors import QueryCanceled
 from apps.api import authentication
 from apps.api.openai import api as openai_routes
 from apps.contacts.models import ChatMessage
-from apps.tenants.models import Tenant
+from apps.tenants.models import Role, Tenant
 from apps.tenants.scope import tenant_transaction
-from tests.support.api import Caller
+from tests.support.api import Caller, caller_of
 
 
 def get(caller: Caller, path: str) -> Any:
@@ -115,3 +116,42 @@ def test_an_unreachable_database_is_a_503(
     assert (problem.status_code, problem.json()["type"]) == (503, "urn:arbor:problem:database-away")
     assert (protocol.status_code, protocol.json()["error"]["type"]) == (503, "server_error")
     assert "try again" in protocol.json()["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    "body", [b'{"model": "a\\u0000", "messages": [%s]}', b'{"model": "\\ud800", "messages": [%s]}']
+)
+def test_a_model_name_that_no_agent_has_is_refused(owner: Caller, vega: dict[str, Any], body: bytes) -> None:
+    message = b'{"role": "user", "content": "When?"}'
+    answer = owner.client.post(
+        "/v1/chat/completions",
+        data=body % message,
+        content_type="application/json",
+        headers={"Authorization": f"Bearer {owner.token}"},
+    )
+    assert answer.status_code in (400, 404), answer.content
+    assert get(owner, "/models/a%00b").status_code == 404
+
+
+def test_half_a_surrogate_pair_is_not_embedded(owner: Caller) -> None:
+    answer = owner.client.post(
+        "/v1/embeddings",
+        data=b'{"model": "default", "input": "\\ud800"}',
+        content_type="application/json",
+        headers={"Authorization": f"Bearer {owner.token}"},
+    )
+    assert (answer.status_code, answer.json()["error"]["type"]) == (400, "invalid_request_error")
+
+
+def test_a_token_of_one_agent_names_no_other_agent(
+    tenant: Tenant, owner: Caller, vega: dict[str, Any]
+) -> None:
+    lyra = owner.post("/agents", {"name": "Lyra", "template": "Scout"}).json()
+    own = caller_of(tenant, Role.OPERATOR, agent_id=UUID(vega["id"]))
+    for name in ("nobody", "Lyra", lyra["id"], lyra["public_id"]):
+        for answer in (get(own, f"/models/{name}"), ask(own, model=name)):
+            assert (answer.status_code, answer.json()["error"]["message"]) == (
+                404,
+                f"there is no agent {name!r} that this token reaches",
+            )
+    assert get(own, f"/models/{vega['id']}").json()["id"] == "Vega"

@@ -92,6 +92,33 @@ def test_a_change_of_an_old_version_is_refused(owner: Caller, vega: dict[str, An
     assert owner.send("patch", path, {"daily_beats": 6}, If_Match=owner.get(path)["ETag"]).status_code == 200
 
 
+def test_a_repeated_change_of_an_old_version_is_replayed(owner: Caller, vega: dict[str, Any]) -> None:
+    path = f"/agents/{vega['id']}/goals"
+    headers = {"Idempotency_Key": "one", "If_Match": owner.get(path)["ETag"]}
+    first, repeated = (owner.post(path, {"title": "Map the harbour"}, **headers) for _ in range(2))
+    assert (first.status_code, repeated.status_code) == (201, 201)
+    assert (repeated.json(), repeated["Idempotent-Replayed"]) == (first.json(), "true")
+
+
+def test_a_change_with_own_transactions_checks_its_version(owner: Caller) -> None:
+    path, change = "/default-model", {"model": "reflex/policy"}
+    tag = owner.get(path)["ETag"]
+    assert owner.send("put", path, change, If_Match=tag).status_code == 200
+    assert owner.send("put", path, {"model": ""}, If_Match=tag).status_code == 412
+    assert owner.get(path).json() == change
+
+
+def test_a_change_of_a_version_counts_as_one_request(
+    owner: Caller, vega: dict[str, Any], settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.ARBOR_API_PER_MINUTE = 3
+    monkeypatch.setattr(rates, "limiter", RateLimiter(clock=lambda: 0.0))
+    path = f"/agents/{vega['id']}/policy"
+    changed = owner.send("patch", path, {"daily_beats": 5}, If_Match=owner.get(path)["ETag"])
+    last = owner.get(path)
+    assert (changed.status_code, last.status_code, last["RateLimit-Remaining"]) == (200, 200, "0")
+
+
 def test_too_many_requests_are_refused(owner: Caller, settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     settings.ARBOR_API_PER_MINUTE = 2
     monkeypatch.setattr(rates, "limiter", RateLimiter(clock=lambda: 0.0))

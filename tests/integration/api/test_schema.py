@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from itertools import cycle
 from typing import Any
 
@@ -71,6 +72,28 @@ def _try_operation(operation: Any, *, token: str, agents: Any) -> None:
         assert SECRET.encode() not in response.content
 
     answer()
+
+
+@pytest.mark.parametrize(
+    ("path", "schema", "field", "others"),
+    [
+        ("beliefs", "BeliefInput", "statement", {}),
+        ("aspects", "AspectInput", "content", {"kind": "purpose"}),
+        ("proposals", "ProposalInput", "content", {}),
+        ("boundaries", "BoundaryInput", "description", {"name": "no_gossip", "patterns": ["gossip"]}),
+        ("memories", "NewMemoryInput", "text", {}),
+        ("recall", "RecallInput", "query", {}),
+        ("chat", "TurnInput", "text", {}),
+    ],
+)
+def test_a_text_of_the_documented_length_is_taken(
+    owner: Caller, vega: dict[str, Any], path: str, schema: str, field: str, others: dict[str, Any]
+) -> None:
+    longest = json.loads(DOCUMENT.read_text())["components"]["schemas"][schema]["properties"][field][
+        "maxLength"
+    ]
+    taken = owner.post(f"/agents/{vega['id']}/{path}", {field: "a" * longest, **others})
+    assert taken.status_code < 300, taken.content
 
 
 def test_the_committed_document_is_up_to_date() -> None:

@@ -13,7 +13,7 @@ from uuid import UUID, uuid4
 import httpx
 import pytest
 
-from apps.access.services import authenticate, revoke_token, token_by_name
+from apps.access.services import TokenAccess, authenticate, revoke_token, token_by_name
 from apps.api.routers import signals as signal_routes
 from apps.api.routers.signals import event_of
 from apps.api.signal_hub import SignalHub, hub_of
@@ -190,9 +190,28 @@ def test_a_stream_that_ends_at_once_leaves_its_hub(tenant: Tenant, viewer: Calle
     access = authenticate(viewer.token)
 
     async def open_and_close() -> None:
-        events: Any = signal_routes._events(access, Cursor(), SignalFilter())
+        events = _events_of(access)
         assert await anext(events) == "retry: 2000\n\n"
         await events.aclose()
         hub_of(tenant.id).require_room(access)
 
     asyncio.run(open_and_close())
+
+
+def test_streams_that_begin_at_once_keep_to_the_limit(tenant: Tenant, viewer: Caller, settings: Any) -> None:
+    settings.ARBOR_API_STREAMS = 1
+    access = authenticate(viewer.token)
+
+    async def open_two() -> None:
+        first, second = (_events_of(access) for _ in range(2))
+        assert await anext(first) == "retry: 2000\n\n"
+        assert [event async for event in second] == [
+            f'event: end\ndata: {{"reason": "the token {access.name} has 1 open streams, the most it may have; close one first"}}\n\n'
+        ]
+        await first.aclose()
+
+    asyncio.run(open_two())
+
+
+def _events_of(access: TokenAccess) -> Any:
+    return signal_routes._events(access, Cursor(), SignalFilter())

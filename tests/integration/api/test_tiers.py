@@ -25,6 +25,16 @@ def test_a_tier_is_set_and_its_change_listed(
     )
 
 
+def test_a_confirmed_tier_is_audited_and_stays_as_old(owner: Caller, vega: dict[str, Any]) -> None:
+    path = f"/agents/{vega['id']}/tier"
+    before = owner.get(path).json()
+    after = owner.send("put", path, {"tier": before["tier"], "reason": "knows its work"}).json()
+    assert (after["by_person"], after["since"]) == (True, before["since"])
+    (record,) = owner.get("/audit", agent_id=vega["id"], action="trust.changed").json()["items"]
+    assert record["message"] == "Vega stays probationary by a person's decision: knows its work"
+    assert owner.get(f"{path}/changes").json()["items"] == []
+
+
 def test_calibration_and_drift_of_a_new_agent_are_empty(owner: Caller, vega: dict[str, Any]) -> None:
     assert owner.get(f"/agents/{vega['id']}/calibration").json() == {"items": []}
     drift = owner.get(f"/agents/{vega['id']}/drift").json()

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from apps.tools.services import servers
 from arbor.tools.ports import ScriptedTools
@@ -65,6 +67,23 @@ def test_invalid_payloads_are_refused(owner: Caller, tools: ScriptedTools) -> No
     (tool,) = owner.get("/tools").json()["items"]
     for payload in ({"cost": -1}, {"cost": 1001}, {"agent_ids": ["0" * 32]}):
         assert owner.post(f"/tools/{tool['id']}/allow", payload).status_code in (404, 422)
+
+
+def test_a_tool_is_allowed_to_many_agents_as_fast_as_to_one(
+    owner: Caller, vega: dict[str, Any], tools: ScriptedTools
+) -> None:
+    server = owner.post("/tool-servers", SERVER).json()
+    owner.post(f"/tool-servers/{server['id']}/refresh")
+    (tool,) = owner.get("/tools").json()["items"]
+    others = [owner.post("/agents", {"name": name, "template": "Scout"}).json() for name in ("Lyra", "Deneb")]
+    counts = []
+    for chosen in ([vega], [vega, *others]):
+        owner.post(f"/tools/{tool['id']}/deny")
+        with CaptureQueriesContext(connection) as queries:
+            payload = {"agent_ids": [agent["id"] for agent in chosen]}
+            assert len(owner.post(f"/tools/{tool['id']}/allow", payload).json()["agents"]) == len(chosen)
+        counts.append(len(queries))
+    assert counts[0] == counts[1]
 
 
 def test_tools_of_another_tenant_are_not_found(owner: Caller, outsider: Caller, tools: ScriptedTools) -> None:

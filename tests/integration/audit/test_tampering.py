@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -12,10 +13,12 @@ from django.db import Error, connections, transaction
 from apps.agents.services.authority import ensure_system_authority
 from apps.audit.services.chains import AuditChain
 from apps.audit.services.verification import ChainReport
-from apps.fleet.audit_seals import verify_audit
+from apps.fleet.audit_seals import seal_tenant, verify_audit
+from apps.fleet.authority_rotation import retire_authority, rotate_authority
 from apps.tenants.models import Tenant
 from apps.tenants.scope import OPS, tenant_transaction
 from arbor.agents.identity import generate_key_pair, sign
+from arbor.agents.keys import SigningKey
 from arbor.audit.faults import FaultKind
 from arbor.clock import FrozenClock
 from tests.integration.audit.conftest import (
@@ -95,6 +98,62 @@ def test_a_seal_signed_by_another_key_is_found(
     superuser.execute("UPDATE audit_auditseal SET signature = %s WHERE number = 3", [forged])
     fault = first_fault(tenant)
     assert (fault.kind, fault.number) == (FaultKind.SEAL_FORGED, 3)
+
+
+def test_a_chain_outlives_the_key_that_signed_it(
+    tenant: Tenant, other_tenant: Tenant, sealed: AuditChain
+) -> None:
+    record_acts(other_tenant, "the only one")
+    seal()
+    rotate_authority(actor="user:nora")
+    retire_authority(actor="user:nora", force=True)
+    # Until a new key signs, whoever has the old key may have signed the end of the chain.
+    fault = first_fault(tenant)
+    assert (fault.kind, fault.number) == (FaultKind.SEAL_FORGED, 1)
+    seal()
+    # Also a chain without anything new to seal.
+    assert [verify_tenant(each).fault_count for each in (tenant, other_tenant)] == [0, 0]
+    assert verify_audit(AuditChain()).fault_count == 0
+    assert verify_tenant(tenant, latest=1).fault_count == 0
+    assert seal() == 0
+
+
+def test_a_retired_key_signs_nothing_after_a_newer_one(
+    tenant: Tenant, sealed: AuditChain, system_key: SigningKey, superuser: Superuser
+) -> None:
+    rotate_authority(actor="user:nora")
+    retire_authority(actor="user:nora", force=True)
+    seal()
+    record_acts(tenant, "act 7")
+    # Such as a worker that has read the key before the rotation.
+    assert seal_tenant(tenant.id, signer=system_key, now=datetime.now(UTC)) == 0
+    assert seal() > 0
+    record_acts(tenant, "act 8")
+    seal()
+    number = sealed.seals().count() - 1
+    stolen = sealed.seal_of(sealed.seals().get(number=number))
+    superuser.execute(
+        "UPDATE audit_auditseal SET key_number = %s, signature = %s WHERE number = %s AND tenant_id = %s",
+        [system_key.number, system_key.sign(stolen.header.signed_bytes), number, tenant.id],
+    )
+    fault = first_fault(tenant)
+    assert (fault.kind, fault.number) == (FaultKind.SEAL_FORGED, number)
+
+
+def test_history_rewritten_with_a_retired_key_is_found(
+    tenant: Tenant, sealed: AuditChain, system_key: SigningKey, superuser: Superuser
+) -> None:
+    rotate_authority(actor="user:nora")
+    retire_authority(actor="user:nora", force=True)
+    seal()
+    old = sealed.seal_of(sealed.seals().get(number=3))
+    header = replace(old.header, at=old.header.at - timedelta(seconds=1))
+    superuser.execute(
+        "UPDATE audit_auditseal SET at = %s, digest = %s, signature = %s WHERE number = 3 AND tenant_id = %s",
+        [header.at, header.digest, system_key.sign(header.signed_bytes), tenant.id],
+    )
+    fault = first_fault(tenant)
+    assert (fault.kind, fault.number) == (FaultKind.SEAL_UNLINKED, 4)
 
 
 def test_an_exported_head_shows_that_the_end_was_replaced(

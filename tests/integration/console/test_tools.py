@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import re
+
+import pytest
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
+from apps.console.operator import tools as tool_pages
 from apps.tenants.scope import tenant_transaction
 from apps.tools.models import Tool, ToolServer
+from apps.tools.services.tools import agents_of_tool, allow_tool
+from tests.factories.agents import AgentFactory
 from tests.factories.tools import ToolFactory, ToolServerFactory
 from tests.support.console import World, page_of, page_text
 
@@ -80,3 +86,25 @@ def test_a_suspended_tool_is_an_alarm(operator: Client, world: World) -> None:
     page = page_text(operator, page_of(tool))
     assert "It was kind." in page
     assert "Allow it as it is" in page
+
+
+def test_a_form_without_room_keeps_the_chosen_agents(
+    operator: Client, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tool = store_tool(world)
+    with tenant_transaction(world.tenant.id):
+        first = AgentFactory.create(tenant_id=world.tenant.id, name="Aa first")
+        allow_tool(tool_id=tool.id, agent_ids=[world.agent.id], actor="test")
+    monkeypatch.setattr(tool_pages, "_AGENTS_OFFERED", 1)
+    shown = read_boxes(page_text(operator, page_of(tool)))
+    assert shown == {str(first.id): False, str(world.agent.id): True}
+    act = reverse("admin:tool-act", args=[tool.id])
+    operator.post(act, {"act": "allow", "for": "chosen", "cost": "4", "agent": list(shown)}, follow=True)
+    with tenant_transaction(world.tenant.id):
+        assert agents_of_tool(Tool.objects.get(id=tool.id)) == sorted([first.name, world.agent.name])
+
+
+def read_boxes(page: str) -> dict[str, bool]:
+    """Return the agents that the form offers, and whether each is chosen."""
+    found = re.findall(r'name="agent" value="([^"]+)"( checked)?', page)
+    return {agent_id: bool(checked) for agent_id, checked in found}

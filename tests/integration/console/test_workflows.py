@@ -59,6 +59,14 @@ def test_an_operator_creates_changes_and_starts_a_workflow(tenant: Tenant, opera
     assert "has open runs" in refused.content.decode()
 
 
+@pytest.mark.parametrize("values", ["[" * 100_000, '{"topic": NaN}', '{"topic": "\\ud800"}', "[1]"])
+def test_an_input_that_is_no_json_object_is_refused(tenant: Tenant, operator: Client, values: str) -> None:
+    operator.post(reverse("admin:workflows_workflow_add"), FORM)
+    act = reverse("admin:workflow-act", args=[workflow_of(tenant).id])
+    refused = operator.post(act, {"act": "start", "values": values}, follow=True)
+    assert "the input is a JSON object" in refused.content.decode()
+
+
 @pytest.fixture
 def waiting(tenant: Tenant) -> WorkflowStep:
     """Return a step that waits for a person."""

@@ -140,15 +140,28 @@ def test_an_urgent_percept_during_a_heartbeat_brings_another(fleet: Fleet, idle_
         ({"kind": "user_message"}, "arbor agent tell"),
         ({"content": " "}, "1 to 8,000 characters"),
         ({"content": "a\0b"}, "NUL character"),
+        ({"content": "a\ud800b"}, "surrogate"),
         ({"content": "x" * 8_001}, "got 8,001"),
         ({"detail": {"x": float("nan")}}, "must be JSON"),
         ({"detail": {"x": "y" * 4_000}}, "at most 4,000"),
+        ({"detail": {"x": ["a\0b"]}}, "a NUL character"),
+        ({"detail": {"a\ud800": 1}}, "a NUL character or half a surrogate pair"),
     ],
 )
 def test_an_invalid_percept_is_refused(agent: Agent, changes: dict[str, Any], fault: str) -> None:
     fields: dict[str, Any] = {"kind": "environment", "content": "It snows.", **changes}
     with tenant_transaction(agent.tenant_id), pytest.raises(Invalid, match=fault):
         perceive(agent_id=agent.id, actor="test", **fields)
+
+
+def test_the_detail_of_a_percept_may_have_any_script(agent: Agent) -> None:
+    detail = {"place": "река" * 900, "path": r"C:\u0000"}
+    with tenant_transaction(agent.tenant_id):
+        percept = perceive(
+            agent_id=agent.id, kind="environment", content="It rises.", actor="test", detail=detail
+        )
+        percept.refresh_from_db()
+    assert percept.detail == detail
 
 
 def test_an_agent_outside_its_active_hours_runs_only_for_interrupts(fleet: Fleet, idle_agent: Agent) -> None:
