@@ -156,8 +156,6 @@ def test_a_password_from_standard_input_is_never_printed(arbor: Arbor, database:
     [
         (["tenant", "create", "a b"], 1, "letters, digits, hyphens"),
         (["tenant", "create", "acme"], 1, "already"),
-        (["tenant", "create", "n" * 64], 1, "at most 63"),
-        (["tenant", "create", "zeta", "--name", "n" * 201], 1, "at most 200"),
         (["tenant", "suspend", "acne"], 1, "there is: acme"),
         (["tenant", "member", "add", "acme", "maria"], 1, "arbor tenant user create maria"),
         (["tenant", "member", "add", "acme", "maria", "--role", "king"], 2, "'viewer', 'operator', 'owner'"),
