@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from arbor.errors import ConfigurationInvalid
 from config.credentials import NO_SERVER
 from config.environment import data_dir, env
 
@@ -12,8 +13,18 @@ PREPARING = {"server_side_binding": True, "prepare_threshold": 3}
 
 
 def database_config(url: str, *, prepared: bool, pool_size: int = 0) -> dict[str, Any]:
-    """Return the configuration of one role's connections; `pool_size` 0: a persistent connection per thread, without a pool."""
-    config: dict[str, Any] = env.db_url_config(url, engine="apps.tenants.postgresql")
+    """Return the configuration of one role's connections; `pool_size` 0: a persistent connection per thread, without a pool.
+
+    Raises ConfigurationInvalid for an address that cannot be read.
+    """
+    try:
+        config: dict[str, Any] = env.db_url_config(url, engine="apps.tenants.postgresql")
+    except ValueError:
+        # Without the cause, which may show a part of the password.
+        raise ConfigurationInvalid(
+            "the address of a database (DATABASE_URL, ARBOR_APP_DATABASE_URL…) cannot be read: its port must be a number, and"
+            " special characters of its password must be escaped, as / by %2F"
+        ) from None
     if config["HOST"] == NO_SERVER:
         config["HOST"] = _missing_host()
     config["CONN_MAX_AGE"] = 0 if pool_size else None

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import math
+from datetime import timedelta
 from pathlib import Path
-from typing import TypedDict
+from typing import Any, TypedDict
 from urllib.parse import quote, urlsplit, urlunsplit
 
 import environ
@@ -15,7 +17,52 @@ from config.secrets import SecretFolder, read_secret
 #: The folder of the code, with `.env` and, by default, the data.
 BASE_DIR = Path(__file__).resolve().parent.parent
 
-env = environ.Env()
+#: The texts of a switch.
+_ON = frozenset({"true", "on", "ok", "y", "yes", "1"})
+_OFF = frozenset({"false", "off", "n", "no", "0", ""})
+#: What a value must be, by its type.
+_KINDS: dict[object, str] = {
+    bool: "true or false",
+    int: "a whole number",
+    float: "a number",
+    dict: "NAME=VALUE, separated by commas",
+}
+
+
+class SettingsSource(environ.Env):  # type: ignore[misc]
+    """The environment variables; a value of another kind raises ConfigurationInvalid, which names its setting."""
+
+    def get_value(
+        self, var: str, cast: Any = None, default: Any = environ.Env.NOTSET, parse_default: bool = False
+    ) -> Any:
+        """Return the value of a setting, or its default."""
+        try:
+            return super().get_value(var, cast=cast, default=default, parse_default=parse_default)
+        except ValueError as error:
+            # The values of a dictionary may be secret.
+            got = f", got {self.ENVIRON.get(var, '')!r}" if cast in (bool, int, float) else ""
+            raise ConfigurationInvalid(f"{var} must be {_KINDS.get(cast, 'readable')}{got}") from error
+
+    @classmethod
+    def parse_value(cls, value: str, cast: Any) -> Any:
+        """Parse a value exactly: the library takes `5m` for the number 5, and any other word for `false`."""
+        text = value.strip()
+        if cast is bool:
+            if text.lower() not in _ON | _OFF:
+                raise ValueError(value)
+            return text.lower() in _ON
+        if cast is float:
+            number = float(text)
+            if not math.isfinite(number):
+                raise ValueError(value)
+            return number
+        if cast in (list, dict):
+            parts = [part.strip() for part in value.split(",") if part.strip()]
+            return parts if cast is list else dict(part.split("=", 1) for part in parts)
+        return super().parse_value(value, cast)
+
+
+env = SettingsSource()
 #: The file with the settings of this machine; ARBOR_ENV_FILE names another file, or none if empty.
 _ENV_FILE: str = env.str("ARBOR_ENV_FILE", default=str(BASE_DIR / ".env"))
 if _ENV_FILE and Path(_ENV_FILE).exists():
@@ -28,6 +75,14 @@ def whole_number(name: str, *, default: int, least: int, most: int) -> int:
     if not least <= value <= most:
         raise ConfigurationInvalid(f"{name} must be {least} to {most}, got {value}")
     return value
+
+
+def seconds(name: str, *, default: float, least: float, most: float) -> timedelta:
+    """Return the setting `name` as a length of time; raise ConfigurationInvalid if it is outside the range."""
+    value: float = env.float(name, default=default)
+    if not least <= value <= most:
+        raise ConfigurationInvalid(f"{name} must be {least:g} to {most:g} seconds, got {value:g}")
+    return timedelta(seconds=value)
 
 
 #: Set in the environment of a process that was given its own secrets. Such a process looks for no other secrets, not even in files.
@@ -62,7 +117,10 @@ class ServerUrls(TypedDict, total=False):
 
 def secret(name: str) -> str:
     """Return a secret from `NAME`, or from the file that `NAME_FILE` points to; empty: neither is set."""
-    value: str = env.str(name, default="")
+    written = env.ENVIRON.get(name, "")
+    # `$NAME` names another variable only where there is one: a secret may begin with a dollar sign.
+    is_plain = written.startswith("$") and written.lstrip("$") not in env.ENVIRON
+    value: str = written if is_plain else env.str(name, default="")
     if value:
         return value
     path = secret_file(name)

@@ -9,6 +9,7 @@ from typing import Any
 
 import structlog
 
+from arbor.errors import ConfigurationInvalid
 from config.supervisor import MARK
 
 #: Texts that look like credentials, masked in all values: in a URL, an error of a library, a header.
@@ -16,6 +17,7 @@ _SECRETS = re.compile(
     r"(?<=://)[^/@\s:]*:[^/@\s]+(?=@)|\b(?:sk|pk|rk)-[A-Za-z0-9_\-]{12,}|(?<=Bearer )\S+", re.ASCII
 )
 _MASK = "***"
+_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 
 
 def mask_secrets(_logger: Any, _name: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
@@ -48,8 +50,14 @@ def _mask(value: Any) -> Any:
 def logging_config(*, level: str, form: str) -> dict[str, Any]:
     """Configure structlog and return Django's LOGGING, so that both write alike.
 
-    `form` is `console` or `json`.
+    `form` is `console` or `json`. Raises ConfigurationInvalid for another form, or an unknown level.
     """
+    if level not in _LEVELS:
+        raise ConfigurationInvalid(
+            f"ARBOR_LOG_LEVEL must be {', '.join(_LEVELS[:-1])} or {_LEVELS[-1]}, got {level!r}"
+        )
+    if form not in ("console", "json"):
+        raise ConfigurationInvalid(f"ARBOR_LOG_FORMAT must be console or json, got {form!r}")
     shared: list[Any] = [
         structlog.contextvars.merge_contextvars,
         structlog.stdlib.add_log_level,

@@ -10,7 +10,7 @@ from typing import Any
 
 import structlog
 from celery.signals import beat_init, worker_ready, worker_shutting_down
-from psycopg import OperationalError
+from psycopg import Error
 
 from apps.heartbeats.services.processes import LIVENESS_PERIOD, LivenessReport, remove_process, write_liveness
 
@@ -37,7 +37,8 @@ def _report_liveness(*, kind: str, queues: str = "", pool: str = "", concurrency
         while not _stopping.is_set():
             try:
                 write_liveness(report)
-            except OperationalError as error:
+            except Error as error:
+                # Also one that passes, such as a read-only server after a failover: the process reports itself again.
                 log.warning("liveness_write_failed", error=str(error).strip())
             _stopping.wait(LIVENESS_PERIOD.total_seconds())
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import secrets
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from uuid import UUID
 
@@ -61,7 +63,8 @@ def set_password(username: str, password_stdin: bool, generate: bool, password_f
     password = _read_or_generate_password(
         password_stdin=password_stdin, generate=generate, password_file=password_file
     )
-    accounts.change_password(username=username, password=password, actor=actor())
+    with _removed_on_error(password_file):
+        accounts.change_password(username=username, password=password, actor=actor())
     return Output(
         {"user": username, **_file_value(password_file)},
         text=f"{username} has a new password and is signed out everywhere."
@@ -115,7 +118,10 @@ def create_user(
     password = _read_or_generate_password(
         password_stdin=password_stdin, generate=generate, password_file=password_file
     )
-    account: User = create_account(username=username, password=password, superuser=superuser, actor=actor())
+    with _removed_on_error(password_file):
+        account: User = create_account(
+            username=username, password=password, superuser=superuser, actor=actor()
+        )
     if tenant_slug:
         set_member_role(slug=tenant_slug, username=username, role=Role(role), actor=actor())
     where = f", {role} of {tenant_slug}" if tenant_slug else ""
@@ -168,6 +174,17 @@ def _write_password_file(path: Path, password: str) -> None:
         raise click.UsageError(f"the password cannot be written to {path}: {error.strerror}") from error
     with os.fdopen(descriptor, "w", encoding="utf-8") as file:
         file.write(password + "\n")
+
+
+@contextmanager
+def _removed_on_error(path: Path | None) -> Iterator[None]:
+    """Delete the file of a password that no account got, if there is one."""
+    try:
+        yield
+    except BaseException:
+        if path is not None:
+            path.unlink(missing_ok=True)
+        raise
 
 
 def _file_value(path: Path | None) -> dict[str, str]:

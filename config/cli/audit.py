@@ -181,9 +181,17 @@ def _build_filter(
         actions=[AuditAction(action) for action in actions],
         levels=[AuditLevel(level) for level in levels],
         agent_id=agent.id if agent else None,
-        since=SystemClock().now() - since if since else None,
+        since=_moment_before_now(since) if since else None,
         until=until,
     )
+
+
+def _moment_before_now(span: timedelta) -> datetime | None:
+    """Return the moment a span ago; None for one before the first year, so for all acts."""
+    try:
+        return SystemClock().now() - span
+    except OverflowError:
+        return None
 
 
 def _sentence(slug: str, report: ChainReport) -> str:

@@ -54,6 +54,7 @@ from arbor.knowledge.values import DocumentStatus, IndexingStatus
 from config.cli.kit.columns import OutputColumn, columns_for, listing, row_to_dict, table_of
 from config.cli.kit.declarations import ExitCode, Output
 from config.cli.kit.output import console, format_relative_time, json_of, progress_bar, table
+from config.cli.kit.printable import printable
 from config.cli.kit.tenancy import (
     ChosenAgent,
     actor,
@@ -217,7 +218,7 @@ def follow(
         click.echo(
             json_of(line)
             if as_json
-            else "  ".join(filter(None, (line["change"], line["name"], line["error"])))
+            else printable("  ".join(filter(None, (line["change"], line["name"], line["error"]))))
         )
     return None
 

@@ -110,6 +110,9 @@ def main(args: list[str] | None = None) -> None:
         sys.exit(
             _fail(error, ExitCode.ALREADY_RUNNING if isinstance(error, AlreadyRunning) else ExitCode.FAILED)
         )
+    except UnicodeError as error:
+        # An argument, standard input or a file; the error shows one character of it at most.
+        sys.exit(_fail(_describe_text(error), ExitCode.FAILED))
     except Exception as error:
         # A database that does not answer, or is not prepared yet, is reported in one line; a bug keeps its traceback.
         if (explanation := _explain(error)) is None:
@@ -121,6 +124,12 @@ def main(args: list[str] | None = None) -> None:
 def _fail(message: Any, code: ExitCode) -> ExitCode:
     click.echo(f"{click.style('arbor:', fg='red', bold=True)} {error_text(message)}", err=True)
     return code
+
+
+def _describe_text(error: UnicodeError) -> str:
+    if isinstance(error, UnicodeDecodeError | UnicodeEncodeError):
+        return f"a text must be UTF-8: {error.reason} at position {error.start}"
+    return "a text must be UTF-8"
 
 
 def _refuse(error: click.ClickException) -> None:

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import getpass
-
 from django.db import connections
 
 from apps.mcp_server.stdio import serve_stdio
 from apps.tenants.models import Role
 from apps.tenants.scope import APP
-from config.cli.kit.tenancy import choose_tenant
+from config.cli.kit.tenancy import choose_tenant, person
 
 
 def serve_tenant(tenant_slug: str | None, agent: str | None, role: str) -> None:
     """Serve the named tenant, or the only one. Raises OperationalError if the database refuses this process."""
     _connect_once()
     tenant = choose_tenant(tenant_slug)
-    serve_stdio(tenant=tenant.slug, agent=agent, role=Role(role), actor=f"mcp:{getpass.getuser()}")
+    serve_stdio(tenant=tenant.slug, agent=agent, role=Role(role), actor=f"mcp:{person()}")
 
 
 def _connect_once() -> None:

@@ -109,8 +109,11 @@ def _read_graph(which: str, tenant_slug: str | None) -> str:
     if which == "-":
         return read_text(sys.stdin)
     path = Path(which)
-    if path.is_file():
-        return _read_text(path)
+    try:
+        if path.is_file():
+            return _read_text(path)
+    except OSError as error:
+        raise Invalid(f"the file {which} cannot be read: {error.strerror}") from error
     if path.suffix in (".dot", ".gv") or "/" in which:
         raise Invalid(f"there is no file {which}")
     agent = choose_agent(which, tenant_slug)
@@ -133,7 +136,7 @@ def _read_replies(path: Path) -> list[str]:
     text = _read_text(path)
     try:
         value = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return [text]
     return [
         reply if isinstance(reply, str) else json.dumps(reply)

@@ -121,8 +121,10 @@ def export(agent: ChosenAgent, *, file: str, without_vectors: bool) -> Output:
 
 def _write_seed(agent: ChosenAgent, path: Path, options: CaptureOptions) -> SeedManifest:
     """Write a seed of the agent to a hidden file beside the path, and rename the file when it is complete."""
-    with NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as unfinished:
-        try:
+    unfinished = NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False)  # noqa: SIM115 (closed below)
+    try:
+        # Closed before it is renamed: the last bytes may not fit on the disk.
+        with unfinished:
             manifest = export_seed(
                 tenant_id=agent.tenant_id,
                 agent_id=agent.id,
@@ -130,10 +132,10 @@ def _write_seed(agent: ChosenAgent, path: Path, options: CaptureOptions) -> Seed
                 options=options,
                 actor=actor(),
             )
-        except BaseException:
-            Path(unfinished.name).unlink()
-            raise
-    os.replace(unfinished.name, path)
+        os.replace(unfinished.name, path)
+    except BaseException:
+        Path(unfinished.name).unlink()
+        raise
     return manifest
 
 

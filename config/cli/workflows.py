@@ -11,6 +11,7 @@ from rich.markup import escape
 from rich.syntax import Syntax
 
 from apps.tenants.models import Tenant
+from apps.tenants.scope import tenant_transaction
 from apps.workflows.models import Workflow, WorkflowRun, WorkflowStep
 from apps.workflows.services import answers, definitions, runs
 from apps.workflows.services.definitions import WorkflowRequest, WorkflowSchedule, find_workflow, version_of
@@ -21,7 +22,7 @@ from config.cli.kit.columns import OutputColumn, bounded_listing, listing, row_t
 from config.cli.kit.declarations import Output
 from config.cli.kit.lookup import find_in_tenant
 from config.cli.kit.output import cut, format_relative_time, short
-from config.cli.kit.tenancy import actor, in_tenant_transaction
+from config.cli.kit.tenancy import actor, choose_tenant, in_tenant_transaction
 from config.cli.kit.text_files import read_text
 from config.cli.kit.values import json_or_text
 
@@ -106,23 +107,30 @@ def show(tenant: Tenant, *, name: str, number: int | None) -> Output:
     )
 
 
-@in_tenant_transaction
-def create(tenant: Tenant, /, *, name: str, file: TextIO, **options: Any) -> Output:
+# Files are read before a transaction begins, because a person may type one at standard input.
+
+
+def create(*, name: str, file: TextIO, tenant_slug: str | None, **options: Any) -> Output:
     """Create a workflow."""
-    request = _build_request(name, file, enabled=None, **options)
-    row = definitions.create_workflow(request=request, actor=actor())
-    return _workflow_output(tenant, row, "is created")
+    request = _build_request(name, read_text(file), enabled=None, **options)
+    tenant = choose_tenant(tenant_slug)
+    with tenant_transaction(tenant.id):
+        row = definitions.create_workflow(request=request, actor=actor())
+        return _workflow_output(tenant, row, "is created")
 
 
-@in_tenant_transaction
 def change(
-    tenant: Tenant, /, *, name: str, file: TextIO | None, enabled: bool | None, **options: Any
+    *, name: str, file: TextIO | None, enabled: bool | None, tenant_slug: str | None, **options: Any
 ) -> Output:
     """Change a workflow."""
-    row = find_workflow(name)
-    request = _build_request("", file, enabled=enabled, current=row, **options)
-    row = definitions.change_workflow(workflow_id=row.id, request=request, actor=actor())
-    return _workflow_output(tenant, row, f"has version {row.version}")
+    source = read_text(file) if file is not None else None
+    tenant = choose_tenant(tenant_slug)
+    with tenant_transaction(tenant.id):
+        # Locked before it is read: what is not given of the schedule stays as another change has left it.
+        row = definitions.lock_workflow(find_workflow(name).id)
+        request = _build_request("", source, enabled=enabled, current=row, **options)
+        row = definitions.change_workflow(workflow_id=row.id, request=request, actor=actor())
+        return _workflow_output(tenant, row, f"has version {row.version}")
 
 
 @in_tenant_transaction
@@ -132,10 +140,10 @@ def delete(tenant: Tenant, *, name: str) -> Output:
     return _workflow_output(tenant, row, "is deleted")
 
 
-@in_tenant_transaction
-def check(tenant: Tenant, *, file: TextIO) -> Output:
+def check(*, file: TextIO, tenant_slug: str | None) -> Output:
     """Check a definition; an error lists every fault."""
     definition = read_definition(read_text(file))
+    tenant = choose_tenant(tenant_slug)
     value = {
         "tenant": tenant.slug,
         "steps": list(definition.steps),
@@ -237,11 +245,11 @@ def _decide(tenant: Tenant, step_id: str, *, approved: bool, reason: str) -> Out
 
 
 def _build_request(
-    name: str, file: TextIO | None, *, enabled: bool | None, current: Workflow | None = None, **options: Any
+    name: str, source: str | None, *, enabled: bool | None, current: Workflow | None = None, **options: Any
 ) -> WorkflowRequest:
     return WorkflowRequest(
         name=name,
-        source=read_text(file) if file is not None else None,
+        source=source,
         description=options["description"],
         agent=options["agent"],
         schedule=_build_schedule(options["cron"], options["zone"], options["values"], current),

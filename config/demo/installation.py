@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 
+from django.db import transaction
 from django.db.models.functions import Now
 
 from apps.agents.models import Agent, HeartbeatSchedule
@@ -81,8 +82,10 @@ def interval() -> timedelta:
 def _open_tenant(demo: DemoTenant, operator: str) -> Tenant:
     tenant = Tenant.objects.using(OPS).filter(slug=demo.slug).first()
     if tenant is None:
-        tenant = open_tenant(slug=demo.slug, name=demo.name, actor=ACTOR)
-        set_member_role(slug=demo.slug, username=operator, role=Role.OWNER, actor=ACTOR)
+        # In one transaction, because an existing tenant gets no owner later: its owners may have changed.
+        with transaction.atomic(using=OPS):
+            tenant = open_tenant(slug=demo.slug, name=demo.name, actor=ACTOR)
+            set_member_role(slug=demo.slug, username=operator, role=Role.OWNER, actor=ACTOR)
     return tenant
 
 

@@ -7,20 +7,22 @@ from datetime import timedelta
 from arbor.contacts.chat import SIGNIFICANT
 from arbor.contacts.cooldown import COOLDOWN, PUBLIC_PER_DAY, ContactLimits
 from arbor.errors import ConfigurationInvalid
-from config.environment import env, secret
+from config.environment import env, seconds, secret, whole_number
 from config.mail import mailers
 
 # --- Heartbeats -----------------------------------------------------------------------------------------
 
-#: The interval between heartbeats of a new agent, unless the agent or its template has another.
-ARBOR_HEARTBEAT_INTERVAL = timedelta(seconds=env.int("ARBOR_HEARTBEAT_INTERVAL_S", default=3600))
+#: The interval between heartbeats of a new agent, unless the agent or its template has another (`arbor.agents.template` has the range).
+ARBOR_HEARTBEAT_INTERVAL = timedelta(
+    seconds=whole_number("ARBOR_HEARTBEAT_INTERVAL_S", default=3600, least=1, most=30 * 86_400)
+)
 #: The time within which a claimed heartbeat must start, and the time within which a started one must reach its next step.
-ARBOR_QUEUE_LEASE = timedelta(seconds=env.float("ARBOR_QUEUE_LEASE_S", default=60))
-ARBOR_RUN_LEASE = timedelta(seconds=env.float("ARBOR_RUN_LEASE_S", default=30))
+ARBOR_QUEUE_LEASE = seconds("ARBOR_QUEUE_LEASE_S", default=60, least=0.1, most=86_400)
+ARBOR_RUN_LEASE = seconds("ARBOR_RUN_LEASE_S", default=30, least=0.1, most=86_400)
 #: The lost leases in a row after which an agent's heartbeat fails.
-ARBOR_MAX_ATTEMPTS = env.int("ARBOR_MAX_ATTEMPTS", default=5)
+ARBOR_MAX_ATTEMPTS = whole_number("ARBOR_MAX_ATTEMPTS", default=5, least=1, most=1_000)
 #: The most heartbeats claimed by one statement, and the most running heartbeats of the installation.
-ARBOR_CLAIM_BATCH = env.int("ARBOR_CLAIM_BATCH", default=500)
+ARBOR_CLAIM_BATCH = whole_number("ARBOR_CLAIM_BATCH", default=500, least=1, most=100_000)
 ARBOR_MAX_IN_FLIGHT = env.int("ARBOR_MAX_IN_FLIGHT", default=5000)
 #: The most heartbeats of one tenant in one claim while other tenants wait.
 ARBOR_TENANT_CLAIM_LIMIT = env.int("ARBOR_TENANT_CLAIM_LIMIT", default=100)
@@ -29,7 +31,7 @@ ARBOR_TENANT_CLAIM_LIMIT = env.int("ARBOR_TENANT_CLAIM_LIMIT", default=100)
 ARBOR_REFLECT_EVERY = env.int("ARBOR_REFLECT_EVERY", default=4)
 ARBOR_REFLECT_PAUSE = timedelta(seconds=env.float("ARBOR_REFLECT_PAUSE_S", default=3600))
 #: The period of the search for due agents.
-ARBOR_DISPATCH_PERIOD = timedelta(seconds=env.float("ARBOR_DISPATCH_PERIOD_S", default=0.25))
+ARBOR_DISPATCH_PERIOD = seconds("ARBOR_DISPATCH_PERIOD_S", default=0.25, least=0.05, most=3600)
 
 # --- Conversations --------------------------------------------------------------------------------------
 
@@ -63,7 +65,7 @@ MAILERS = mailers(
 ARBOR_WEBHOOK_ALLOW_HTTP = env.bool("ARBOR_WEBHOOK_ALLOW_HTTP", default=False)
 ARBOR_WEBHOOK_ALLOW_PRIVATE = env.bool("ARBOR_WEBHOOK_ALLOW_PRIVATE", default=False)
 #: The period of the search for due messages, and for messages whose worker died.
-ARBOR_OUTBOX_PERIOD = timedelta(seconds=env.float("ARBOR_OUTBOX_PERIOD_S", default=5.0))
+ARBOR_OUTBOX_PERIOD = seconds("ARBOR_OUTBOX_PERIOD_S", default=5.0, least=0.05, most=3600)
 
 # --- Tool servers ---------------------------------------------------------------------------------------
 

@@ -61,7 +61,8 @@ OTEL_EXPORTER_OTLP_HEADERS = secret("OTEL_EXPORTER_OTLP_HEADERS")
 
 # --- Logging --------------------------------------------------------------------------------------------
 
-ARBOR_LOG_LEVEL = env.str("ARBOR_LOG_LEVEL", default="INFO")
+#: The least level of logged events: DEBUG, INFO, WARNING, ERROR or CRITICAL.
+ARBOR_LOG_LEVEL = env.str("ARBOR_LOG_LEVEL", default="INFO").upper()
 #: `console` (colored, for people) or `json` (one object per line, for machines).
 ARBOR_LOG_FORMAT = env.str("ARBOR_LOG_FORMAT", default="console")
 LOGGING = logging_config(level=ARBOR_LOG_LEVEL, form=ARBOR_LOG_FORMAT)

@@ -91,6 +91,8 @@ def restart_delay_s(quick_ends: int) -> float:
 #: The longest line; longer ones are split.
 LONGEST_LINE = 16_384
 _READ_SIZE = 65_536
+#: The most reads at once: more than a pipe holds, while a part that writes endlessly must not keep the supervisor from the others.
+_MAX_READS = 16
 
 
 class Unit:
@@ -178,8 +180,10 @@ class Unit:
                 os.killpg(self._process.pid, number)
 
     def read_lines(self) -> Iterator[str]:
-        """Yield the complete lines that the process has written since the last call."""
-        while self.output is not None:
+        """Yield complete lines that the process has written since the last call, of at most 1 MB."""
+        for _ in range(_MAX_READS):
+            if self.output is None:
+                return
             try:
                 chunk = os.read(self.output, _READ_SIZE)
             except BlockingIOError:

@@ -181,10 +181,12 @@ class Supervisor:
         if self._fork_server is None:
             return
         known = {unit.pid for unit in self._units}
-        while ended := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT):
-            if ended.si_pid in known:
-                return  # `_collect` reaps this process first; the orphans that ended after it are reaped then
-            os.waitpid(ended.si_pid, 0)
+        # Without any child, for example after the end of the first part, the system reports an error.
+        with contextlib.suppress(ChildProcessError):
+            while ended := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT):
+                if ended.si_pid in known:
+                    return  # `_collect` reaps this process first; the orphans that ended after it are reaped then
+                os.waitpid(ended.si_pid, 0)
 
     # --- Stopping ------------------------------------------------------------------------------------
 

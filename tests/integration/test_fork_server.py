@@ -168,3 +168,57 @@ class TestForkServer:
         assert len(running) == 2
         supervisor.send_signal(number)
         assert psutil.wait_procs(running, timeout=10)[1] == []
+
+
+FAILING_SCRIPT = """
+from arbor.errors import ServerError
+from config.supervisor.fork_server import ForkServer
+from config.supervisor.launch import Launch
+from config.supervisor.log import Log, Mask
+from config.supervisor.managed_process import ManagedProcess
+from config.supervisor.supervisor import Supervisor
+server = ForkServer({})
+part = ManagedProcess(
+    name="fork-server",
+    launch=lambda: Launch(argv=("/bin/false",)),
+    prepare=server.prepare,
+    ready=server.is_ready,
+    essential=True,
+)
+try:
+    Supervisor([part], log=Log(["fork-server"], mask=Mask()), fork_server=server).run()
+except ServerError as error:
+    print(error)
+"""
+
+
+def test_a_fork_server_that_cannot_start_is_named() -> None:
+    command = [sys.executable, "-c", FAILING_SCRIPT]
+    ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert (ran.stdout, ran.stderr) == ("fork-server ended after 0 s with code 1\n", "")
+
+
+LATE_SCRIPT = """
+import json, os, socket, time
+from config.cli.installation.fork_server import serve
+from config.supervisor.fork_server import READY, ForkServer
+
+class LeftChannel(socket.socket):
+    def send(self, data):
+        if data != READY:
+            raise BrokenPipeError("the supervisor does not wait any longer")
+        return super().send(data)
+
+ForkServer({}).adopt_orphans()
+own, server = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+socket.send_fds(own, [json.dumps({"parent": os.getpid(), "orphan_signal": 9}).encode()], [1])
+serve(LeftChannel(fileno=server.detach()))
+time.sleep(1)
+print("the part runs twice")
+"""
+
+
+def test_a_fork_that_comes_too_late_ends() -> None:
+    command = [sys.executable, "-c", LATE_SCRIPT]
+    ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert (ran.returncode, ran.stdout, ran.stderr) == (0, "", "")

@@ -25,6 +25,7 @@ import sys, time
 from config.cli.installation import web
 web.ARRIVES_WITHIN_S = 3.0
 web.MAX_ARRIVING = 40
+web.MAX_BUFFERED_BYTES = 1_000_000
 web.WORKER_TIMEOUT_S = 4
 
 def application(environ, start_response):
@@ -91,6 +92,10 @@ def test_half_open_connections_keep_nobody_waiting(port: int) -> None:
         for _, client in slow:
             while client.recv(4096):
                 pass
+
+
+def test_a_body_within_its_own_limit_ends_no_request(port: int) -> None:
+    assert post(port, b"x" * 3_000_000) == b"3000000"
 
 
 def test_beyond_the_limit_the_oldest_connections_end(port: int) -> None:

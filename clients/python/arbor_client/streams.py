@@ -1,8 +1,9 @@
-"""Server-sent events, assembled from lines; a stream resumes after the last event that arrived."""
+"""Server-sent events, assembled from the text of a stream; a stream resumes after the last event that arrived."""
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
@@ -12,6 +13,9 @@ import httpx
 LAST_EVENT_ID = "Last-Event-ID"
 #: Events may be minutes apart; the server sends comments in between.
 STREAM_TIMEOUT = httpx.Timeout(60.0, connect=5.0, read=90.0)
+#: The end of a line; a carriage return at the end of a part may belong to a line feed of the next. Other separators, at which
+#: `httpx` ends lines too, are characters of an event's text.
+_LINE_END = re.compile(r"\r\n|\n|\r(?=.)", re.DOTALL)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,15 +49,21 @@ class StreamCall:
 
 
 class EventReader:
-    """Assembles events from the lines of a stream."""
+    """Assembles events from the text of a stream."""
 
     def __init__(self) -> None:
+        self._line = ""
         self._id = ""
         self._name = ""
         self._data: list[str] = []
 
-    def feed(self, line: str) -> Iterator[Event]:
-        """Yield the event that a line completes, if any."""
+    def feed(self, text: str) -> Iterator[Event]:
+        """Yield the events that a part of the stream completes."""
+        *lines, self._line = _LINE_END.split(self._line + text)
+        for line in lines:
+            yield from self._read_line(line)
+
+    def _read_line(self, line: str) -> Iterator[Event]:
         if not line:
             if self._data:
                 yield Event(id=self._id, name=self._name or "message", data=_read("\n".join(self._data)))

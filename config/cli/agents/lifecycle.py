@@ -162,13 +162,15 @@ def destroy(agent: ChosenAgent, *, confirm: str | None, no_seed: bool) -> Output
     )
 
 
-@in_agent_transaction
+@with_agent
 def send_message(agent: ChosenAgent, *, text: str) -> Output:
     """Send an agent a message; its next heartbeat starts at once. TEXT - is standard input."""
+    # Read before the transaction begins, because a person may type it.
     if text == "-":
         text = read_text(sys.stdin)
-    percept = message_agent(agent_id=agent.id, text=text, actor=actor())
-    return _percept_output(agent, percept, is_due_now=True)
+    with tenant_transaction(agent.tenant_id):
+        percept = message_agent(agent_id=agent.id, text=text, actor=actor())
+        return _percept_output(agent, percept, is_due_now=True)
 
 
 def _percept_output(agent: ChosenAgent, percept: Percept, *, is_due_now: bool, **details: Any) -> Output:
@@ -187,23 +189,24 @@ def _quote_name(name: str) -> str:
     return f'"{name}"' if " " in name or "'" in name else name
 
 
-@in_agent_transaction
+@with_agent
 def perceive_event(agent: ChosenAgent, *, text: str, kind: str, urgent: bool, detail: str) -> Output:
     """Add an event to what an agent perceives. TEXT - is standard input."""
     try:
         parsed_detail = json.loads(detail)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise click.BadParameter(f"not JSON: {error}", param_hint="--detail") from error
     if not isinstance(parsed_detail, dict):
         raise click.BadParameter('give an object, like \'{"sensor": "river"}\'', param_hint="--detail")
     if text == "-":
         text = read_text(sys.stdin)
-    percept = perceive(
-        agent_id=agent.id, kind=kind, content=text, urgent=urgent, detail=parsed_detail, actor=actor()
-    )
-    return _percept_output(
-        agent, percept, is_due_now=percept.urgent, kind=percept.kind, urgent=percept.urgent
-    )
+    with tenant_transaction(agent.tenant_id):
+        percept = perceive(
+            agent_id=agent.id, kind=kind, content=text, urgent=urgent, detail=parsed_detail, actor=actor()
+        )
+        return _percept_output(
+            agent, percept, is_due_now=percept.urgent, kind=percept.kind, urgent=percept.urgent
+        )
 
 
 @in_tenant_transaction

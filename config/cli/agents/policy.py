@@ -53,7 +53,7 @@ def set_fields(agent: ChosenAgent, /, *, hours: Any, tier_models: str | None, **
     if tier_models is not None:
         try:
             changes["tier_models"] = json.loads(tier_models)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise click.BadParameter(f"not JSON: {error}", param_hint="--models") from error
     if not changes:
         raise click.UsageError("name a field to change; `arbor agent policy set --help` lists them")

@@ -13,6 +13,18 @@ POOL_KINDS = ("prefork", "threads")
 #: The roles of a client of `arbor mcp` (`apps.tenants.models.Role`).
 MCP_ROLES = ("viewer", "operator", "owner")
 
+
+def _port(setting: str, default: int) -> click.Option:
+    return option(
+        "--port",
+        envvar=setting,
+        type=click.IntRange(0, 65_535),
+        default=default,
+        show_default=True,
+        help="Port to listen on.",
+    )
+
+
 _up = command(
     "up",
     "Run everything from this terminal: servers, workers, scheduler, console, API, Flower. Ctrl-C stops it.",
@@ -122,7 +134,7 @@ _web = command(
         show_default=True,
         help="Address to listen on.",
     ),
-    option("--port", envvar="ARBOR_WEB_PORT", default=8000, show_default=True, help="Port to listen on."),
+    _port("ARBOR_WEB_PORT", 8000),
     option(
         "--processes",
         envvar="ARBOR_WEB_PROCESSES",
@@ -146,7 +158,7 @@ _api = command(
         show_default=True,
         help="Address to listen on.",
     ),
-    option("--port", envvar="ARBOR_API_PORT", default=8001, show_default=True, help="Port to listen on."),
+    _port("ARBOR_API_PORT", 8001),
     run="installation.api:api",
     json=False,
     needs_django=False,
@@ -172,7 +184,7 @@ _flower = command(
         show_default=True,
         help="Address to listen on.",
     ),
-    option("--port", envvar="ARBOR_FLOWER_PORT", default=5555, show_default=True, help="Port to listen on."),
+    _port("ARBOR_FLOWER_PORT", 5555),
     run="installation.flower:flower",
     json=False,
     needs_django=False,

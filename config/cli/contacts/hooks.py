@@ -17,6 +17,7 @@ from apps.contacts.services.hooks import (
     create_hook,
     delete_hook,
     hook_by_name,
+    lock_hook,
     rotate_hook_secret,
     switch_hook,
     try_mapping,
@@ -127,8 +128,11 @@ def change(
     tenant_slug: str | None,
 ) -> Output:
     """Change the mapping, the events and the urgency of a hook; what is not given stays."""
+    if (events and all_events) or (urgent_from is not None and never_urgent):
+        raise click.UsageError("give --event or --all-events, and --urgent-from or --never-urgent, not both")
     with tenant_transaction(tenant_of_name(Hook, name, tenant_slug)):
-        hook = hook_by_name(name)
+        # Locked before it is read: what is not given stays as another change has left it.
+        hook = lock_hook(hook_by_name(name).id)
         changed = change_hook(
             hook_id=hook.id,
             actor=actor(),
@@ -171,10 +175,9 @@ def disable(name: str, tenant_slug: str | None) -> Output:
 
 def rotate(name: str, *, secret_file: TextIO | None, tenant_slug: str | None) -> Output:
     """Give a hook a new secret, which is shown once; the one before is valid for a day more."""
+    secret = _read_secret(secret_file)
     with tenant_transaction(tenant_of_name(Hook, name, tenant_slug)):
-        new = rotate_hook_secret(
-            hook_id=hook_by_name(name).id, actor=actor(), secret=_read_secret(secret_file)
-        )
+        new = rotate_hook_secret(hook_id=hook_by_name(name).id, actor=actor(), secret=secret)
         return _secret_output(new, "has a new secret; the one before is valid for a day more")
 
 

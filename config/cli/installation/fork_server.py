@@ -6,6 +6,7 @@ its own settings in its own environment after the fork. It opens no connection a
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import gc
 import importlib
@@ -112,7 +113,13 @@ def serve(channel: socket.socket) -> dict[str, Any]:
         os.waitpid(intermediate, 0)
         pid = int(os.read(reading, 32))
         os.close(reading)
-        channel.send(json.dumps({"pid": pid}).encode())
+        try:
+            channel.send(json.dumps({"pid": pid}).encode())
+        except OSError:
+            # The supervisor has stopped waiting, and starts this part and all others itself.
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+            sys.exit(0)
         if is_first:
             is_first = False
             load(LOADED_LATER)

@@ -6,6 +6,7 @@ import json
 import os
 import sys
 import time
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ from arbor.models.handles import is_reflex
 from config.cli.installation.parts import NAMES, WORKERS, InstallationPlan, base_env, parts_of
 from config.cli.kit.output import console
 from config.credentials import installation_secrets
-from config.environment import data_dir, env, secret, secret_folder
+from config.environment import data_dir, env, secret, secret_folder, whole_number
 from config.keys import KeySource
 from config.secrets import SecretName, read_secret
 from config.servers.ports import free_port
@@ -94,7 +95,7 @@ def _plan(run: RunFolder, *, only: frozenset[str], demo: bool, web_port: int | N
     folder = secret_folder()
     postgres = valkey = None
     if not secret("DATABASE_URL"):
-        port = env.int("ARBOR_POSTGRES_PORT", default=POSTGRES_PORT)
+        port = _port("ARBOR_POSTGRES_PORT", POSTGRES_PORT)
         postgres = EmbeddedPostgres(
             data_dir() / "postgres",
             password=folder.ensure(SecretName.POSTGRES_PASSWORD),
@@ -106,27 +107,36 @@ def _plan(run: RunFolder, *, only: frozenset[str], demo: bool, web_port: int | N
         if not postgres.data_dir.exists():
             _print_step(f"creating the database in {postgres.data_dir}")
     if not secret("CELERY_BROKER_URL") and not secret("REDIS_URL"):
-        port = env.int("ARBOR_VALKEY_PORT", default=VALKEY_PORT)
+        port = _port("ARBOR_VALKEY_PORT", VALKEY_PORT)
         valkey = EmbeddedValkey(
             data_dir() / "valkey", password=folder.ensure(SecretName.VALKEY_PASSWORD), port=port
         )
         _print_moved_port("Valkey", port, valkey.port)
     host = env.str("ARBOR_WEB_HOST", default="127.0.0.1")
     api_host = env.str("ARBOR_API_HOST", default="127.0.0.1")
+    web_port = _choose_port("the console", web_port or _port("ARBOR_WEB_PORT", 8000), host)
+    api_port = _choose_port("the API", _port("ARBOR_API_PORT", 8001), api_host, reserved={web_port})
+    flower_port = _choose_port(
+        "Flower", _port("ARBOR_FLOWER_PORT", 5555), "127.0.0.1", reserved={web_port, api_port}
+    )
     return InstallationPlan(
         run=run,
         postgres=postgres,
         valkey=valkey,
         web_host=host,
-        web_port=_choose_port("the console", web_port or env.int("ARBOR_WEB_PORT", default=8000), host),
+        web_port=web_port,
         api_host=api_host,
-        api_port=_choose_port("the API", env.int("ARBOR_API_PORT", default=8001), api_host),
-        flower_port=_choose_port("Flower", env.int("ARBOR_FLOWER_PORT", default=5555), "127.0.0.1"),
+        api_port=api_port,
+        flower_port=flower_port,
         demo=demo,
         only=only,
         fork_server=ForkServer(base_env(run)) if ForkServer.is_possible() else None,
         secrets=installation_secrets(_server_urls(postgres, valkey)),
     )
+
+
+def _port(setting: str, default: int) -> int:
+    return whole_number(setting, default=default, least=0, most=65_535)
 
 
 def _server_urls(postgres: EmbeddedPostgres | None, valkey: EmbeddedValkey | None) -> dict[str, str]:
@@ -139,8 +149,8 @@ def _server_urls(postgres: EmbeddedPostgres | None, valkey: EmbeddedValkey | Non
     return urls
 
 
-def _choose_port(title: str, wanted: int, host: str) -> int:
-    port = free_port(wanted, host=host)
+def _choose_port(title: str, wanted: int, host: str, *, reserved: Collection[int] = frozenset()) -> int:
+    port = free_port(wanted, host=host, reserved=reserved)
     _print_moved_port(title, wanted, port)
     return port
 

@@ -80,7 +80,8 @@ BLOCKS_AT_MAX_S = 10
 MAX_HEAD_BYTES = 65_536
 #: Above Django's limit of a form, whose answer explains itself.
 MAX_BODY_BYTES = 4 * 1024 * 1024
-#: The bytes and the number of all requests that are arriving. Above either limit, the oldest request ends.
+#: The bytes and the number of all requests that are arriving. Above either limit, the oldest request ends. There is always room
+#: for two of the largest requests.
 MAX_BUFFERED_BYTES = 64 * 1024 * 1024
 MAX_ARRIVING = 500
 _CHUNK = 65_536
@@ -126,6 +127,11 @@ def _max_upload_bytes() -> int:
     """Return the limit of a request with files."""
     limit: int = max(MAX_BODY_BYTES, settings.ARBOR_DOCUMENT_MB * 2**20 + _FORM_BYTES)
     return limit
+
+
+def _max_buffered_bytes() -> int:
+    """Return the limit of all requests that are arriving."""
+    return max(MAX_BUFFERED_BYTES, 2 * _max_upload_bytes())
 
 
 class BufferingWorker(ThreadWorker):  # type: ignore[misc]
@@ -193,7 +199,7 @@ class BufferingWorker(ThreadWorker):  # type: ignore[misc]
     def _make_room(self) -> None:
         """End the requests that have been arriving for the longest time, where there are too many."""
         while self.pending_conns and (
-            len(self.pending_conns) > MAX_ARRIVING or self._buffered > MAX_BUFFERED_BYTES
+            len(self.pending_conns) > MAX_ARRIVING or self._buffered > _max_buffered_bytes()
         ):
             self._end(self.pending_conns[0])
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import getpass
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -83,7 +84,15 @@ def in_tenant_transaction[**P, R](run: Callable[Concatenate[Tenant, P], R]) -> C
 
 def actor() -> str:
     """Return the name of the person at the command line for the audit log."""
-    return f"cli:{getpass.getuser()}"
+    return f"cli:{person()}"
+
+
+def person() -> str:
+    """Return the name of the person at the command line; in a container, a user may have none but its id."""
+    try:
+        return getpass.getuser()
+    except OSError:
+        return f"uid-{os.getuid()}"
 
 
 def audit_act(agent: ChosenAgent, message: str, **detail: Any) -> None:

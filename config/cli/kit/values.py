@@ -143,7 +143,7 @@ def json_or_text(text: str) -> Any:
     """Return a value that is written as JSON, such as `2` or `true`; anything else is a text."""
     try:
         return json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return text
 
 

@@ -146,3 +146,8 @@ def test_doctor_checks_the_latest_seals(
     superuser.execute("DELETE FROM audit_auditevent WHERE actor = 'user:nora'")
     assert check_audit().verdict is CheckVerdict.FAIL
     assert "was deleted" in check_audit().detail
+
+
+def test_a_span_longer_than_the_calendar_finds_all_acts(arbor: Arbor, audited_tenant: Tenant) -> None:
+    found = message_starts(arbor("audit", "list", "--since", "9999999d", "--json"))
+    assert found == ["lowere", "cut 30", "raised"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,11 +12,18 @@ import pytest
 from django.db.models.functions import Now
 
 from apps.knowledge.models import Document
-from apps.knowledge.services.folders import AddOptions, FileChange, watch_folder, watching_actor
+from apps.knowledge.services.folders import (
+    AddOptions,
+    FileChange,
+    FileResult,
+    watch_folder,
+    watching_actor,
+)
 from apps.queues import captured
 from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import Invalid
+from config.cli import documents
 from config.cli.checks.documents import check_documents
 from config.cli.checks.finding import CheckVerdict, ok
 from tests.factories.knowledge import DocumentFactory
@@ -267,3 +275,16 @@ def test_changes_during_the_first_sync_are_found(tenant: Tenant, tmp_path: Path)
     assert next(results).name == "a.md"
     stop.set()
     assert list(results) == []
+
+
+def test_names_of_files_never_control_the_terminal(
+    arbor: Arbor, one_tenant: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = os.fsdecode(b"a\x1b[2J\xe9.md")
+    (tmp_path / name).write_text("# A")
+    refused = FileResult(name=name, change=FileChange.REFUSED, error="not UTF-8")
+    monkeypatch.setattr(documents, "watch_folder", lambda *_, **__: [refused])
+    for json_option in ((), ("--json",)):
+        for once, code in (((), 0), (("--once", "--allow-empty"), 1)):
+            ran = arbor("document", "watch", str(tmp_path), *once, *json_option)
+            assert (ran.code, "refused" in ran.out, "\x1b" in ran.out) == (code, True, False), ran.err

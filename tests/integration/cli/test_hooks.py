@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import json
+import threading
 from pathlib import Path
+from typing import Any
 
+import pytest
+from django.db import connections
 from django.test import Client, override_settings
 
-from apps.contacts.models import SignalWebhook
+from apps.contacts.models import Hook, SignalWebhook
+from apps.contacts.services.hooks import change_hook
 from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
 from arbor.contacts.hooks import HOOKS_PATH
+from config.cli.contacts import hooks
 from tests.factories.contacts import HookDeliveryFactory
 from tests.integration.cli.conftest import Arbor
 from tests.support.api import API_SETTINGS
@@ -48,6 +54,40 @@ def test_a_hook_is_created_changed_and_deleted(arbor: Arbor, vega: str) -> None:
     assert arbor("contact", "hook", "delete", "ops", "--json").json["deleted"]["name"] == "ops"
     missing = arbor("contact", "hook", "disable", "ops")
     assert (missing.code, "'ops'" in missing.err) == (1, True)
+
+
+def test_two_changes_of_a_hook_at_once_are_both_made(
+    arbor: Arbor, vega: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    arbor("contact", "hook", "create", "ops", "--agent", vega, "--event", "alarm")
+    tenant_id = Tenant.objects.using("ops").get().id
+
+    def change_urgency() -> None:
+        try:
+            with tenant_transaction(tenant_id):
+                change_hook(hook_id=Hook.objects.get().id, actor="cli:ada", urgent_from=0.5)
+        finally:
+            connections.close_all()
+
+    other = threading.Thread(target=change_urgency)
+
+    def change_later(**named: Any) -> Hook:
+        other.start()
+        # The other change either ends now, or waits until this one is committed.
+        other.join(1)
+        return change_hook(**named)
+
+    monkeypatch.setattr(hooks, "change_hook", change_later)
+    arbor("contact", "hook", "change", "ops", "--map", "title={a}")
+    other.join()
+    (hook,) = arbor("contact", "hook", "list", "--json").json["hooks"]
+    assert (hook["urgent_from"], hook["mapping"]["title"]) == (0.5, "{a}")
+
+
+def test_a_change_of_a_hook_does_not_contradict_itself(arbor: Arbor, vega: str) -> None:
+    arbor("contact", "hook", "create", "ops", "--agent", vega)
+    for options in (("--event", "push", "--all-events"), ("--urgent-from", "0.9", "--never-urgent")):
+        assert arbor("contact", "hook", "change", "ops", *options).code == 2, options
 
 
 def test_a_sender_may_bring_its_secret(arbor: Arbor, vega: str, tmp_path: Path) -> None:

@@ -19,6 +19,9 @@ def test_an_agent_perceives(arbor: Arbor, active_vega: str) -> None:
     assert "due now" in arbor("agent", "perceive", active_vega, "Stop.", "--kind", "interrupt").out
     assert arbor("agent", "perceive", active_vega, "x", "--kind", "user_message").code == 2
     assert arbor("agent", "perceive", active_vega, "x", "--detail", "[1]").code == 2
+    for unstorable, code in (("[" * 20_000, 2), ('{"a": "\\ud800"}', 1), ('{"a": NaN}', 1)):
+        ran = arbor("agent", "perceive", active_vega, "x", "--detail", unstorable)
+        assert ran.code == code, ran.err
     assert arbor("agent", "perceive", active_vega, " ").code == 1
 
 

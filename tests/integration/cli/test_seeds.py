@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import sys
 from pathlib import Path
 
@@ -101,3 +103,20 @@ def test_a_destroyed_agent_leaves_a_seed_unless_declined(arbor: Arbor, vega: str
     (saved,) = arbor("seed", "list", "--json").json["seeds"]
     assert (saved["name"], saved["reason"]) == ("Vega", "destroy")
     assert arbor("seed", "import", saved["id"]).code == 0
+
+
+def test_a_name_that_no_file_can_have_is_refused(arbor: Arbor, one_tenant: str) -> None:
+    for command in (("seed", "verify"), ("ops", "pipeline", "validate")):
+        ran = arbor(*command, "x" * 300)
+        assert (ran.code, "File name too long" in ran.err) == (1, True)
+
+
+def test_a_failed_export_leaves_no_file(
+    arbor: Arbor, vega: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "replace", fail)
+    ran = arbor("seed", "export", vega, str(tmp_path / "vega.seed"))
+    assert (ran.code, "No space left" in ran.err, list(tmp_path.iterdir())) == (1, True, [])

@@ -190,3 +190,13 @@ def test_a_name_is_given_to_one_account_only(arbor: Arbor, database: None) -> No
     arbor("tenant", "user", "create", "maria", "--password-stdin", stdin=PASSWORD)
     ran = arbor("tenant", "user", "create", "Maria", "--password-stdin", stdin=PASSWORD)
     assert (ran.code, "already" in ran.err) == (1, True)
+
+
+def test_an_account_that_is_not_created_leaves_no_password(
+    arbor: Arbor, database: None, tmp_path: Path
+) -> None:
+    file = tmp_path / "maria"
+    create = ("--generate", "--password-file", str(file))
+    assert arbor("tenant", "user", "create", "ma ria", *create).code == 1
+    assert not file.exists()
+    assert arbor("tenant", "user", "create", "maria", *create).code == 0

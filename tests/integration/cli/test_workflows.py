@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+import io
+import threading
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from django.db import connections
 
+from apps.tenants.scope import APP, tenant_transaction
 from apps.tenants.services import tenant_by_slug
+from apps.workflows.models import Workflow
+from apps.workflows.services import definitions
+from apps.workflows.services.definitions import WorkflowRequest, WorkflowSchedule
 from apps.workflows.services.legs import advance_run
+from config.cli import workflows
+from config.cli.contacts import hooks
 from tests.factories.workflows import SOURCE
+from tests.integration.cli import conftest
 from tests.integration.cli.conftest import Arbor
 
 
@@ -56,6 +67,60 @@ def test_a_workflow_is_defined_shown_changed_and_deleted(
     assert (gone.code, "there is no workflow" in gone.err) == (1, True)
 
 
+class TypedText(io.StringIO):
+    """A text that a person types, for which no transaction may wait."""
+
+    def read(self, size: int | None = -1) -> str:
+        assert not connections[APP].in_atomic_block
+        return super().read(size)
+
+
+def test_no_transaction_waits_for_standard_input(
+    arbor: Arbor, vega: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options = {"description": None, "agent": None, "cron": None, "zone": None, "values": ()}
+    workflows.check(file=TypedText(SOURCE), tenant_slug=None)
+    workflows.create(name="review", file=TypedText(SOURCE), tenant_slug=None, **options)
+    workflows.change(name="review", file=TypedText(SOURCE), enabled=None, tenant_slug=None, **options)
+    arbor("contact", "hook", "create", "ops", "--agent", vega)
+    hooks.rotate("ops", secret_file=TypedText(""), tenant_slug=None)
+    monkeypatch.setattr(conftest, "io", SimpleNamespace(StringIO=TypedText))
+    for command in ("tell", "perceive"):
+        assert arbor("agent", command, vega, "-", stdin="The river rises.").code == 0
+
+
+def test_two_changes_of_a_schedule_at_once_are_both_made(
+    arbor: Arbor, vega: str, file: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    arbor("workflow", "create", "review", file, "--agent", vega, "--cron", "0 7 * * *", "--input", "topic=a")
+    tenant_id = tenant_by_slug("acme").id
+    real = definitions.change_workflow
+
+    def change_times() -> None:
+        try:
+            with tenant_transaction(tenant_id):
+                row = definitions.find_workflow("review")
+                schedule = WorkflowSchedule(cron="0 9 * * *", input={"topic": "a"})
+                request = WorkflowRequest(name="", schedule=schedule)
+                real(workflow_id=row.id, request=request, actor="cli:ada")
+        finally:
+            connections.close_all()
+
+    other = threading.Thread(target=change_times)
+
+    def change_later(**named: Any) -> Workflow:
+        # The change of this command waits until the other one is committed, or read its values before.
+        other.start()
+        other.join(1)
+        return real(**named)
+
+    monkeypatch.setattr(definitions, "change_workflow", change_later)
+    arbor("workflow", "change", "review", "--zone", "Europe/Berlin")
+    other.join()
+    (listed,) = arbor("workflow", "list", "--json").json["workflows"]
+    assert listed["cron"] == "0 9 * * *"
+
+
 def test_a_faulty_definition_names_its_faults(arbor: Arbor, one_tenant: str, tmp_path: Path) -> None:
     path = tmp_path / "wrong.dot"
     path.write_text(SOURCE.replace("type=approval", "type=magic"), encoding="utf-8")
@@ -66,6 +131,7 @@ def test_a_faulty_definition_names_its_faults(arbor: Arbor, one_tenant: str, tmp
 def test_a_run_is_started_decided_and_shown(arbor: Arbor, one_tenant: str, file: str) -> None:
     arbor("workflow", "create", "review", file)
     assert "No run" in arbor("workflow", "run", "list").out
+    assert arbor("workflow", "start", "review", "--input", 'topic="\\ud800"').code == 1
     run = arbor("workflow", "start", "review", "--input", "topic=rain", "--key", "7", "--json").json
     assert arbor("workflow", "start", "review", "--input", "topic=rain", "--key", "7", "--json").json == run
     assert "No step waits" in arbor("workflow", "waiting").out

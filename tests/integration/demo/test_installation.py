@@ -11,7 +11,7 @@ from apps.agents.models import Agent, HeartbeatSchedule
 from apps.fleet.administration import resume_tenant, suspend_tenant
 from apps.fleet.lifecycle import destroy_agent
 from apps.memories.models import Memory
-from apps.tenants.models import Role
+from apps.tenants.models import Role, User
 from apps.tenants.scope import tenant_transaction
 from apps.tenants.services import all_slugs, create_tenant, tenant_by_slug, tenants_of
 from arbor.agents.lifecycle import AgentStatus
@@ -67,6 +67,19 @@ def test_the_demo_is_created_once(operator: str) -> None:
     before = [agent.id for demo in TENANTS for agent in agents_of(demo.slug)]
     assert make_demo(operator=operator) == 0
     assert [agent.id for demo in TENANTS for agent in agents_of(demo.slug)] == before
+
+
+def test_an_interrupted_demo_has_an_owner_later(operator: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(**_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(installation, "set_member_role", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            make_demo(operator=operator)
+    make_demo(operator=operator)
+    owned = {access.slug for access in tenants_of(User.objects.get()) if access.role == Role.OWNER}
+    assert owned == {"harbour", "orchard"}
 
 
 def test_an_interrupted_demo_skips_a_suspended_tenant(operator: str, monkeypatch: pytest.MonkeyPatch) -> None:

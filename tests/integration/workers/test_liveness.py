@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -22,6 +23,7 @@ from apps.tenants.scope import APP
 from arbor.models.handles import Provider
 from arbor.models.slots import ProviderSlots
 from config.cli.checks.models import check_model
+from workers import liveness
 
 
 def _write_liveness(name: str = "host:1", queues: str = "llm", **others: Any) -> None:
@@ -60,6 +62,28 @@ def test_the_liveness_connection_has_all_options_of_the_settings(
     )
     with pytest.raises(psycopg.errors.ReadOnlySqlTransaction):
         _write_liveness()
+
+
+def test_a_process_reports_itself_after_any_error_of_the_database(monkeypatch: pytest.MonkeyPatch) -> None:
+    errors: list[Exception] = [
+        psycopg.errors.UndefinedColumn("calls"),
+        psycopg.errors.ReadOnlySqlTransaction("after a failover"),
+    ]
+    written = threading.Event()
+
+    def write(_report: LivenessReport) -> None:
+        if errors:
+            raise errors.pop()
+        written.set()
+
+    monkeypatch.setattr(liveness, "write_liveness", write)
+    monkeypatch.setattr(liveness, "LIVENESS_PERIOD", timedelta(milliseconds=1))
+    monkeypatch.setattr(liveness, "_stopping", threading.Event())
+    liveness._report_liveness(kind="scheduler")
+    try:
+        assert written.wait(10)
+    finally:
+        liveness._stopping.set()
 
 
 def test_the_fleet_model_is_that_of_the_running_workers(database: None, settings: Any) -> None:

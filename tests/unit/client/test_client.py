@@ -19,7 +19,7 @@ import pytest
 import arbor_client as client_package
 from arbor_client import Arbor, AsyncArbor
 from arbor_client.calls import Call
-from arbor_client.streams import StreamCall
+from arbor_client.streams import EventReader, StreamCall
 
 AGENT = {
     "id": "01890000-0000-7000-8000-000000000001",
@@ -276,6 +276,20 @@ def test_a_stream_yields_events(run: Run) -> None:
         ("7", "message", "plain"),
     ]
     assert server.requests[0].headers["last-event-id"] == "6"
+
+
+def test_an_event_may_have_any_character_of_a_text(run: Run) -> None:
+    text = "one\u2028two\u2029three\x85four"
+    body = f"data: {json.dumps({'text': text}, ensure_ascii=False)}\r\n\r\ndata: 2\n\n"
+    server = ScriptedServer(httpx.Response(200, text=body, headers={"Content-Type": "text/event-stream"}))
+    events = run(server, lambda client: client.stream(StreamCall(path="/s")))
+    assert [event.data for event in events] == [{"text": text}, 2]
+
+
+def test_a_line_of_a_stream_may_end_between_two_parts() -> None:
+    reader = EventReader()
+    parts = ("da", "ta: 1\r", "\n\r", "\n", "data: 2\r\rdata: 3\n\n")
+    assert [event.data for part in parts for event in reader.feed(part)] == [1, 2, 3]
 
 
 def test_a_stream_outlasts_the_timeout_of_requests(run: Run) -> None:

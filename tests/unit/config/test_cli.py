@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -29,6 +30,7 @@ def failing(kind: str) -> None:
         raise AlreadyRunning("Arbor already runs from here")
     if kind == "interrupted":
         raise KeyboardInterrupt
+    kind.encode()
     raise ConfigurationInvalid("ARBOR_EXAMPLE must be a number,\ngot 'seven'")
 
 
@@ -89,3 +91,8 @@ def test_an_interrupt_has_the_code_that_shells_expect() -> None:
 def test_only_known_parts_can_be_requested(capsys: pytest.CaptureFixture[str]) -> None:
     assert run("up", "--only", "web,nothing") == ExitCode.USAGE
     assert "nothing: choose from worker, dispatcher" in capsys.readouterr().err
+
+
+def test_a_text_that_is_not_utf_8_is_refused_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("fail", os.fsdecode(b"caf\xe9")) == ExitCode.FAILED
+    assert capsys.readouterr().err == "arbor: a text must be UTF-8: surrogates not allowed at position 3\n"

@@ -44,11 +44,11 @@ def is_name(text: object) -> bool:
 
 
 def names_read(tree: ast.AST) -> Iterator[str]:
-    """Yield the settings that a module reads: env.str("X") and its like, secret("X"), whole_number("X"), envvar="X", os.getenv("X")."""
+    """Yield the settings that a module reads: env.str("X") and its like, secret("X"), whole_number("X"), envvar="X" and the like."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Call):
             name = ast.unparse(node.func)
-            reads = name in ("secret", "whole_number") or re.fullmatch(
+            reads = name in ("secret", "whole_number", "seconds", "_port") or re.fullmatch(
                 r"(env\.(str|int|float|bool|list|dict)|os\.environ\.get|os\.getenv)", name
             )
             first = node.args[0] if node.args else None
@@ -90,7 +90,7 @@ def test_the_example_names_every_setting_and_no_other() -> None:
 def defaults_of(module: ModuleType) -> Iterator[tuple[str, object]]:
     """Yield the settings that a module reads with a default, and their defaults."""
     for node in ast.walk(ast.parse(Path(str(module.__file__)).read_text())):
-        if isinstance(node, ast.Call) and re.match(r"env\.|whole_number$", ast.unparse(node.func)):
+        if isinstance(node, ast.Call) and re.match(r"env\.|whole_number$|seconds$", ast.unparse(node.func)):
             for keyword in node.keywords:
                 if keyword.arg == "default":
                     expression = compile(ast.Expression(keyword.value), module.__name__, "eval")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +12,8 @@ import pytest
 
 from config.cli.installation.parts import NAMES, InstallationPlan, parts_of
 from config.pools import POOLS
-from config.supervisor.managed_process import ManagedProcess, restart_delay_s
+from config.supervisor.launch import Launch
+from config.supervisor.managed_process import ManagedProcess, Unit, restart_delay_s
 from tests.unit.config.builders import installation_plan
 
 
@@ -93,3 +96,12 @@ def test_client_errors_in_the_database_log_are_filtered(plan: Any, line: str, sh
 )
 def test_the_delay_doubles_up_to_half_a_minute(quick_ends: int, delay_s: float) -> None:
     assert restart_delay_s(quick_ends) == delay_s
+
+
+def test_a_part_that_writes_endlessly_delays_no_other() -> None:
+    unit = Unit(ManagedProcess(name="endless", launch=lambda: Launch(argv=("true",))))
+    unit.output = os.open("/dev/zero", os.O_RDONLY)
+    try:
+        assert len(list(islice(unit.read_lines(), 100))) < 100
+    finally:
+        unit.close_output()

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
+import socket
+import sys
 import time
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -15,7 +19,9 @@ from tornado.options import options
 import config.cli.kit.with_django  # noqa: F401
 from arbor.errors import ServerError
 from config.cli.installation import api, celery_process, flower, prepare, status, up, web
+from config.cli.kit import tenancy
 from config.cli.main import main
+from config.supervisor.run_folder import RunFolder
 
 
 def run(*arguments: str) -> int:
@@ -98,6 +104,17 @@ def test_up_gets_its_options(monkeypatch: pytest.MonkeyPatch) -> None:
     assert planned == [{"only": frozenset({"web", "scheduler"}), "demo": False, "web_port": 8123}]
 
 
+def test_up_gives_no_two_servers_one_port(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("DATABASE_URL", "postgres://db.example/arbor")
+    monkeypatch.setenv("CELERY_BROKER_URL", "redis://broker.example/0")
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        used = other.getsockname()[1]
+        for name, port in (("WEB", used), ("API", used + 1), ("FLOWER", used)):
+            monkeypatch.setenv(f"ARBOR_{name}_PORT", str(port))
+        plan = up._plan(RunFolder(tmp_path), only=frozenset(), demo=False, web_port=None)
+    assert len({used, plan.web_port, plan.api_port, plan.flower_port}) == 4
+
+
 @pytest.mark.parametrize(("option", "count"), [("--demo", 1), ("--no-demo", 0)])
 def test_the_demo_is_created_as_requested(option: str, count: int, monkeypatch: pytest.MonkeyPatch) -> None:
     demos: list[str] = []
@@ -126,3 +143,21 @@ def test_the_status_is_refreshed_until_it_is_interrupted(
     monkeypatch.setattr(time, "sleep", interrupted)
     assert run("status", "--watch", "--json") == 130
     assert json.loads(capsys.readouterr().out) == {"model": "reflex/default"}
+
+
+@pytest.mark.parametrize("process", ["web", "api", "flower"])
+def test_a_port_that_no_server_can_have_is_refused(process: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys.modules[f"config.cli.installation.{process}"], process, lambda **_: None)
+    assert run(process, "--port", "65535") == 0
+    assert run(process, "--port", "65536") == 2
+    monkeypatch.setenv(f"ARBOR_{process.upper()}_PORT", "-1")
+    assert run(process) == 2
+    monkeypatch.setenv("DATABASE_URL", "postgres://db.example/arbor")
+    assert run("up") == 1
+
+
+def test_a_user_without_a_name_acts_under_its_id(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("LOGNAME", "USER", "LNAME", "USERNAME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(os, "getuid", lambda: 2**31 - 7)
+    assert tenancy.actor() == "cli:uid-2147483641"

@@ -110,6 +110,12 @@ def test_the_threads_of_one_process_share_its_connections(alias: str, at_most: i
     assert database["CONN_MAX_AGE"] == 0
 
 
+def test_an_unreadable_address_of_a_database_is_not_shown() -> None:
+    with pytest.raises(ConfigurationInvalid, match=r"as / by %2F") as refused:
+        databases(DATABASE_URL="postgres://arbor:s3/cret@db.example/arbor")
+    assert "s3" not in f"{refused.value}{refused.value.__cause__}"
+
+
 def test_the_roles_sign_in_at_an_address_that_names_no_user() -> None:
     by_alias = databases(DATABASE_URL="postgres://db.example:5432/arbor")
     assert {alias: by_alias[alias]["USER"] for alias in ("default", "ops", "accounts")} == {
@@ -153,6 +159,54 @@ def test_invalid_maintenance_settings_are_refused_with_valid_values(
 ) -> None:
     with pytest.raises(ConfigurationInvalid, match=re.escape(reason)):
         read_settings(**{name: value})
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "reason"),
+    [
+        ("ARBOR_CLAIM_BATCH", "many", "must be a whole number, got 'many'"),
+        ("ARBOR_CHAT_IDLE_S", "5m", "must be a number, got '5m'"),
+        ("ARBOR_CHAT_IDLE_S", "nan", "must be a number, got 'nan'"),
+        ("ARBOR_TLS", "enabled", "must be true or false, got 'enabled'"),
+        ("ARBOR_EMBEDDING_URLS", "tei/bge", "must be NAME=VALUE, separated by commas"),
+        ("ARBOR_LOG_LEVEL", "loud", "must be DEBUG, INFO, WARNING, ERROR or CRITICAL, got 'LOUD'"),
+        ("ARBOR_LOG_FORMAT", "yaml", "must be console or json, got 'yaml'"),
+    ],
+)
+def test_a_value_of_another_kind_is_refused(name: str, value: str, reason: str) -> None:
+    with pytest.raises(ConfigurationInvalid, match=re.escape(f"{name} {reason}")):
+        read_settings(**{name: value})
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "reason"),
+    [
+        ("ARBOR_DISPATCH_PERIOD_S", "0", "0.05 to 3600 seconds, got 0"),
+        ("ARBOR_OUTBOX_PERIOD_S", "-1", "0.05 to 3600 seconds, got -1"),
+        ("ARBOR_QUEUE_LEASE_S", "0", "0.1 to 86400 seconds, got 0"),
+        ("ARBOR_RUN_LEASE_S", "0", "0.1 to 86400 seconds, got 0"),
+        ("ARBOR_MAX_ATTEMPTS", "0", "1 to 1000, got 0"),
+        ("ARBOR_CLAIM_BATCH", "0", "1 to 100000, got 0"),
+        ("ARBOR_HEARTBEAT_INTERVAL_S", "0", "1 to 2592000, got 0"),
+    ],
+)
+def test_settings_of_heartbeats_have_ranges(name: str, value: str, reason: str) -> None:
+    with pytest.raises(ConfigurationInvalid, match=re.escape(f"{name} must be {reason}")):
+        read_settings(**{name: value})
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "read"),
+    [
+        ("ARBOR_SEARCH_URL", "http://a", "http://a"),
+        ("ARBOR_MCP_DEADLINE_S", "2e1", 20.0),
+        ("ARBOR_WEB_ALLOW", "a.example, b.example", ["a.example", "b.example"]),
+        ("ARBOR_LOG_LEVEL", "debug", "DEBUG"),
+        ("OPENAI_API_KEY", "$ecret", "$ecret"),
+    ],
+)
+def test_a_value_is_read_as_it_is_written(name: str, value: str, read: Any) -> None:
+    assert read_settings(**{name: value})[name] == read
 
 
 MAIL_SERVER: dict[str, Any] = {
