@@ -147,7 +147,8 @@ _SECRETS = tuple(
         ("a key of Stripe", r"\b[rs]k_(?:live|test)_[0-9A-Za-z]{16,}"),
         ("a token of Hugging Face", r"\bhf_[A-Za-z0-9]{30,}"),
         ("a signed web token", r"\beyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{20,}"),
-        ("a URL with a password", r"\b[a-z][a-z0-9+.-]*://[^\s/@:]+:[^\s/@]{3,}@[^\s/]"),
+        ("a URL with a password", r"\b[a-z][a-z0-9+.-]*://[^\s/@:]*:[^\s/@]{3,}@[^\s/]"),
+        ("the secret of a webhook", r"\bwhsec_[A-Za-z0-9+/_-]{24,}"),
     )
 )
 _TOKEN = re.compile(rf"[^\s\"'`<>,;()\[\]{{}}]{{{MIN_SECRET_LENGTH},}}")

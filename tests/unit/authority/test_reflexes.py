@@ -29,6 +29,8 @@ _PEM = "-----BEGIN OPENSSH PRIVATE " + "KEY-----"
         "xoxb-" + "1234567890-abc",
         "arbor_" + "A" * 72,
         "postgres://arbor:hunter22@db.example.org/arbor",
+        "redis://:hunter22hunter@cache.example.org:6379/0",
+        "whsec_" + "A1b2" * 8,
         "eyJ" + "a" * 12 + ".eyJ" + "b" * 12 + "." + "c" * 24,
     ],
 )
