@@ -86,17 +86,17 @@ def called_agent(context: ToolContext, ref: str | None) -> CalledAgent:
         if ref is None or caller.only_agent is None:
             agent = _only_agent(caller) if ref is None else find_agent(ref)
         else:
-            agent = _served_agent(caller, ref)
+            agent = _served_agent(caller.only_agent, ref)
         return CalledAgent(id=agent.id, name=agent.name, caller=caller)
 
 
-def _served_agent(caller: McpCaller, ref: str) -> Agent:
+def _served_agent(only_agent: UUID, ref: str) -> Agent:
     """Return the only agent of a caller by a name of it. Raises PermissionDenied for any other name."""
     with suppress(NotFound):
         agent = find_agent(ref)
-        if agent.id == caller.only_agent:
+        if agent.id == only_agent:
             return agent
-    served_name = Agent.objects.values_list("name", flat=True).get(id=caller.only_agent)
+    served_name = Agent.objects.values_list("name", flat=True).get(id=only_agent)
     raise PermissionDenied(f"this server serves {served_name} alone, not {ref[:_NAME_SHOWN]!r}")
 
 
