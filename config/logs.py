@@ -14,7 +14,10 @@ from config.supervisor import MARK
 
 #: Texts that look like credentials, masked in all values: in a URL, an error of a library, a header.
 _SECRETS = re.compile(
-    r"(?<=://)[^/@\s:]*:[^/@\s]+(?=@)|\b(?:sk|pk|rk)-[A-Za-z0-9_\-]{12,}|(?<=Bearer )\S+", re.ASCII
+    r"(?<=://)[^/@\s:]*:[^/@\s]+(?=@)|\b(?:sk|pk|rk)-[A-Za-z0-9_\-]{12,}|(?<=Bearer )\S+"
+    # Tokens of Arbor's API, secrets of webhooks, keys of Google, tokens of GitHub.
+    r"|\b(?:arbor_[A-Za-z0-9_-]{32,}|whsec_[A-Za-z0-9+/_-]{24,}|AIza[A-Za-z0-9_-]{30,}|gh[opsur]_[A-Za-z0-9]{36,})",
+    re.ASCII,
 )
 _MASK = "***"
 _LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")

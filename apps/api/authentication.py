@@ -11,6 +11,7 @@ from ninja.security import HttpBearer
 
 from apps.access.services import TokenAccess, authenticate
 from apps.api.rates import count_request
+from apps.api.requests import require_reach
 from apps.api.threads import in_thread
 from apps.tenants.models import Role
 from arbor.errors import ArborError, NotFound, PermissionDenied
@@ -47,10 +48,8 @@ class BearerToken(HttpBearer):
             # The reading for `If-Match` is a part of the request that was authenticated and counted before.
             _count(request, access)
         named = _agent_of_path(request)
-        if access.agent_id is not None and named is None and self._tenant_wide:
-            raise PermissionDenied(
-                f"the token reaches the agent {access.agent_id} only, not the whole tenant"
-            )
+        if named is None and self._tenant_wide:
+            require_reach(access, None)
         if not access.agent_exists or (named is not None and access.agent_id not in {None, named}):
             raise NotFound(f"there is no agent {named} in this tenant")
         return access

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from typing import cast
+from uuid import UUID
 
 from django.http import HttpRequest
 
 from apps.access.services import TokenAccess
 from apps.api.rates import RequestRate
+from arbor.errors import PermissionDenied
 from arbor.ids import uuid7
 
 REQUEST_ID = "X-Request-ID"
@@ -35,6 +37,13 @@ def request_id_of(request: HttpRequest) -> str:
 def access_of(request: HttpRequest) -> TokenAccess:
     """Return the access of an authenticated request: its token's tenant, role and agent."""
     return cast("TokenAccess", request.auth)  # type: ignore[attr-defined]
+
+
+def require_reach(access: TokenAccess, agent_id: UUID | None) -> None:
+    """Raise PermissionDenied for a token of one agent, unless it is the named agent; None names the whole tenant."""
+    if access.agent_id not in {None, agent_id}:
+        named = f"the agent {agent_id}" if agent_id is not None else "the whole tenant"
+        raise PermissionDenied(f"the token reaches the agent {access.agent_id} only, not {named}")
 
 
 def rate_of(request: HttpRequest) -> RequestRate | None:

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import hashlib
 from datetime import timedelta
+from ipaddress import IPv6Address, IPv6Network, ip_address
+from urllib.parse import urlsplit
 
 from django.conf import settings
 from django.utils import timezone
@@ -19,11 +21,13 @@ from arbor.errors import LimitReached
 from arbor.models.json_text import is_storable
 
 _ADDRESS_LENGTH = 64
+#: A line has a whole network of this size, whose addresses it may change at will.
+_IPV6_PREFIX = 64
 
 
 def require_sign_in_allowed(*, username: str, address: str) -> None:
     """Raise LimitReached where too many sign-ins to the account, or from the address, failed lately."""
-    name, address = hash_name(username), address[:_ADDRESS_LENGTH]
+    name, address = hash_name(username), counted_address(address)
     failures = SignInFailure.objects.filter(at__gt=timezone.now() - settings.ARBOR_SIGN_IN_WINDOW)
     limit = settings.ARBOR_SIGN_IN_FAILURES
     # Failures from other addresses block a person's own address only at ten times the limit.
@@ -41,9 +45,10 @@ def require_sign_in_allowed(*, username: str, address: str) -> None:
 def record_failed_sign_in(*, username: str, address: str) -> None:
     """Count and audit a failed sign-in, and delete the failures that no longer count."""
     name, address = hash_name(username), address[:_ADDRESS_LENGTH]
+    counted = counted_address(address)
     now = timezone.now()
     SignInFailure.objects.filter(at__lt=now - settings.ARBOR_SIGN_IN_WINDOW).delete()
-    SignInFailure.objects.create(at=now, name_hash=name, address=address)
+    SignInFailure.objects.create(at=now, name_hash=name, address=counted)
     known = _account_exists(username)
     # A person may have typed the password as the name, so a name without an account is not stored.
     shown = username if known else "an account that does not exist"
@@ -69,7 +74,9 @@ def record_failed_sign_in(*, username: str, address: str) -> None:
 def record_sign_in(*, user: User, address: str) -> None:
     """Audit a sign-in, and delete the failures of the account from this address."""
     address = address[:_ADDRESS_LENGTH]
-    SignInFailure.objects.filter(name_hash=hash_name(user.username), address=address).delete()
+    SignInFailure.objects.filter(
+        name_hash=hash_name(user.username), address=counted_address(address)
+    ).delete()
     record_platform(
         using=ACCOUNTS,
         action=AuditAction.SIGNED_IN,
@@ -77,6 +84,22 @@ def record_sign_in(*, user: User, address: str) -> None:
         message=f"{user.username} signed in",
         detail={"user": user.username, "address": address},
     )
+
+
+def counted_address(address: str) -> str:
+    """Return what failures are counted by: an IPv4 address, or the network of an IPv6 address that one line has, /64.
+
+    Some proxies write a port behind the address, another one for each connection.
+    """
+    has_port = address.startswith("[") or address.count(":") == 1
+    try:
+        host = (urlsplit(f"//{address}").hostname or "") if has_port else address
+        parsed = ip_address(host.partition("%")[0])
+    except ValueError:
+        return address[:_ADDRESS_LENGTH]
+    if isinstance(parsed, IPv6Address):
+        return str(parsed.ipv4_mapped or IPv6Network((parsed, _IPV6_PREFIX), strict=False))
+    return str(parsed)
 
 
 def hash_name(username: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -23,6 +23,8 @@ ToolContext = Context[Any, Any]
 
 #: The most agents that an error names.
 _MAX_NAMED = 20
+#: Characters of a name that an error repeats.
+_NAME_SHOWN = 100
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,14 +79,25 @@ def served_agents(caller: McpCaller) -> QuerySet[Agent]:
 def called_agent(context: ToolContext, ref: str | None) -> CalledAgent:
     """Return the agent that a call names, or the only agent that the caller may use.
 
-    Raises NotFound, Invalid if the call must name an agent, and PermissionDenied for an agent that is not served here.
+    Raises NotFound, Invalid if the call must name an agent, and PermissionDenied for a name that is not that of the only agent,
+    whether another agent has this name or none: the error names no other agent.
     """
     with caller_transaction(context) as caller:
-        agent = _only_agent(caller) if ref is None else find_agent(ref)
-        if caller.only_agent not in (None, agent.id):
-            served_name = Agent.objects.values_list("name", flat=True).get(id=caller.only_agent)
-            raise PermissionDenied(f"this server serves {served_name} alone, not {agent.name}")
+        if ref is None or caller.only_agent is None:
+            agent = _only_agent(caller) if ref is None else find_agent(ref)
+        else:
+            agent = _served_agent(caller.only_agent, ref)
         return CalledAgent(id=agent.id, name=agent.name, caller=caller)
+
+
+def _served_agent(only_agent: UUID, ref: str) -> Agent:
+    """Return the only agent of a caller by a name of it. Raises PermissionDenied for any other name."""
+    with suppress(NotFound):
+        agent = find_agent(ref)
+        if agent.id == only_agent:
+            return agent
+    served_name = Agent.objects.values_list("name", flat=True).get(id=only_agent)
+    raise PermissionDenied(f"this server serves {served_name} alone, not {ref[:_NAME_SHOWN]!r}")
 
 
 def _only_agent(caller: McpCaller) -> Agent:

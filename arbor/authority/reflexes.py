@@ -8,6 +8,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from ipaddress import IPv4Address
+from unicodedata import normalize
+from urllib.parse import unquote
 
 from arbor.tools.names import is_tool_action
 from arbor.web.addresses import is_address, is_public
@@ -100,11 +102,13 @@ def find_secret(text: str, own_secrets: frozenset[bytes] = frozenset()) -> Refle
 
 def find_host(text: str, *, private_allowed: bool = False) -> ReflexMatch | None:
     """Return the reflex of a text that names the metadata service of a cloud, or a host of a private network."""
+    # Clients read digits and full stops of other scripts as ASCII (RFC 5895).
+    text = normalize("NFKC", text).replace("。", ".")
     if _METADATA.search(text):
         what = "the text names the metadata service of a cloud"
         return ReflexMatch(kind=ReflexKind.CLOUD_METADATA, what=what)
     for host in _hosts(text):
-        if host in _METADATA_ADDRESSES:
+        if host in _METADATA_ADDRESSES or _METADATA.fullmatch(host):
             what = "the text names the metadata service of a cloud"
             return ReflexMatch(kind=ReflexKind.CLOUD_METADATA, what=what)
         if not private_allowed and _is_private(host):
@@ -143,7 +147,8 @@ _SECRETS = tuple(
         ("a key of Stripe", r"\b[rs]k_(?:live|test)_[0-9A-Za-z]{16,}"),
         ("a token of Hugging Face", r"\bhf_[A-Za-z0-9]{30,}"),
         ("a signed web token", r"\beyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{20,}"),
-        ("a URL with a password", r"\b[a-z][a-z0-9+.-]*://[^\s/@:]+:[^\s/@]{3,}@[^\s/]"),
+        ("a URL with a password", r"\b[a-z][a-z0-9+.-]*://[^\s/@:]*:[^\s/@]{3,}@[^\s/]"),
+        ("the secret of a webhook", r"\bwhsec_[A-Za-z0-9+/_-]{24,}"),
     )
 )
 _TOKEN = re.compile(rf"[^\s\"'`<>,;()\[\]{{}}]{{{MIN_SECRET_LENGTH},}}")
@@ -167,7 +172,7 @@ _METADATA = re.compile(
 )
 _METADATA_ADDRESSES = frozenset({"169.254.169.254", "169.254.170.2", "100.100.100.200", "168.63.129.16"})
 _URL_HOST = re.compile(
-    r"(?<![a-z0-9])[a-z][a-z0-9+.-]{1,20}://(?:[^\s/?#@]*@)?(\[[^\]\s]+\]|[^\s/?#:\"'<>)\\]+)", re.I
+    r"(?<![a-z0-9])[a-z][a-z0-9+.-]{1,20}://(?:[^\s/?#]*@)?(\[[^\]\s]+\]|[^\s/?#:\"'<>)\\]+)", re.I
 )
 _LONE_HOST = re.compile(r"(\[[0-9a-fA-F:.]+\]|[0-9a-fA-F]*:[0-9a-fA-F:.]+|[\w.-]+?)(?::\d{1,5})?(?:/\S*)?")
 _PRIVATE_NAMES = (".localhost", ".local", ".internal", ".lan", ".intranet", ".home.arpa", ".corp")
@@ -177,14 +182,15 @@ _MAX_PARTS = 4
 def _hosts(text: str) -> Iterator[str]:
     """Yield the hosts of URLs, and the host that is the whole text, as addresses where they can be read as such."""
     for found in _URL_HOST.findall(text):
-        yield _address(found) or found.lower().rstrip(".")
+        named = unquote(found).lower().rstrip(".")
+        yield _address(named) or named
     # A lone word may be anything, so only an address or a private name counts as a host.
     if (lone := _LONE_HOST.fullmatch(text.strip())) is not None:
-        host = lone.group(1)
+        host = lone.group(1).lower().rstrip(".")
         if address := (_address(host) if set(host) & set(".:") else ""):
             yield address
-        elif host.lower() == "localhost" or host.lower().rstrip(".").endswith(_PRIVATE_NAMES):
-            yield host.lower().rstrip(".")
+        elif host == "localhost" or host.endswith(_PRIVATE_NAMES):
+            yield host
 
 
 def _is_private(host: str) -> bool:
@@ -222,7 +228,9 @@ def _number(part: str) -> int:
 
 # --- Commands ------------------------------------------------------------------------------------------
 
-_ROOT = r"(?:/(?:\*|\s|;|&|\||$)|/(?:bin|boot|dev|etc|home|lib|opt|root|sbin|srv|sys|usr|var)\b/?\*?(?=\s|;|&|\||$)|~(?:/?\*?)(?=\s|;|$)|\$HOME\b|\*)"
+#: What ends an argument: also the end of a quoted command, or of one in parentheses.
+_END = r"(?=[\s;&|\"'`)]|$)"
+_ROOT = rf"(?:/(?:\*|{_END})|/(?:bin|boot|dev|etc|home|lib|opt|root|sbin|srv|sys|usr|var)\b/?\*?{_END}|~(?:/?\*?){_END}|\$HOME\b|\*)"
 # A repeated option is matched in one way only; with two ways, the search through a hostile text would take hours.
 _COMMANDS = tuple(
     (what, re.compile(pattern, re.IGNORECASE))
@@ -234,7 +242,7 @@ _COMMANDS = tuple(
         ("deletes a whole tree", r"\bfind\s+/\s.*-delete\b|\brd\s+/s\b|\bdel\s+/[sf]\b|\bformat\s+[a-z]:"),
         (
             "takes the rights of the administrator",
-            r"(?:^|[;&|(`\s])(?:sudo|doas|su\s+-|pkexec|runas)(?:\s|$)",
+            r"(?:^|[;&|(`\"'\s])(?:sudo|doas|su\s+-|pkexec|runas)(?:\s|$)",
         ),
         (
             "overwrites a device",
@@ -248,7 +256,7 @@ _COMMANDS = tuple(
         ),
         ("runs a program from the network", r"\b(?:curl|wget)\b[^\n;]*\|\s*(?:sudo\s+)?(?:ba|z|da|k)?sh\b"),
         ("opens a shell to the network", r"/dev/(?:tcp|udp)/|\bn(?:et)?cat?\b[^\n;|]*\s-e\b"),
-        ("stops the machine", r"(?:^|[;&|\s])(?:shutdown|reboot|halt|poweroff)(?:\s|$)|\binit\s+[06]\b"),
+        ("stops the machine", rf"(?:^|[;&|(`\"'\s])(?:shutdown|reboot|halt|poweroff){_END}|\binit\s+[06]\b"),
         ("makes everything writable", r"\bchmod\s+(?:-\w+\s+)*-?R?\s*0?777\s+/"),
         ("drops a database", r"\bdrop\s+(?:database|schema)\b|\btruncate\s+table\b"),
     )

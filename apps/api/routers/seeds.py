@@ -16,7 +16,7 @@ from apps.access.services import TokenAccess
 from apps.agents.services.lookup import NAME_LENGTH
 from apps.api.authentication import ADMINISTER
 from apps.api.paging import ListPage, Paging, page_of
-from apps.api.requests import access_of
+from apps.api.requests import access_of, require_reach
 from apps.api.rows import Input, row_of_tenant
 from apps.api.scope import own_transactions, reads_file
 from apps.api.streamed_files import FILE_TYPE, streamed_file
@@ -36,6 +36,7 @@ from apps.fleet.seeds.saving import (
     verified_saved_seed,
 )
 from apps.fleet.seeds.sections import SeedGroup
+from apps.tenants.scope import tenant_transaction
 from arbor.seeds.saving import SeedReason
 
 router = Router()
@@ -335,4 +336,8 @@ def diff(request: HttpRequest, seed_id: UUID, other_id: UUID) -> list[SectionDif
 
 
 def _opened(access: TokenAccess, seed_id: UUID) -> AbstractContextManager[VerifiedSeed]:
+    """Open a saved seed; a token of one agent opens the seeds of this agent only."""
+    if access.agent_id is not None:
+        with tenant_transaction(access.tenant_id):
+            require_reach(access, row_of_tenant(SavedSeed, seed_id).agent_id)
     return verified_saved_seed(tenant_id=access.tenant_id, seed_id=seed_id, actor=access.actor)

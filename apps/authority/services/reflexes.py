@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import lru_cache
 from urllib.parse import unquote, urlsplit
 
@@ -17,37 +18,38 @@ _SETTINGS = (
     "ANTHROPIC_API_KEY",
     "GEMINI_API_KEY",
     "ARBOR_METRICS_TOKEN",
-    "OTEL_EXPORTER_OTLP_HEADERS",
 )
 
 
-@lru_cache(maxsize=1)
 def reflex_terms() -> ReflexTerms:
     """Return the digests of the secrets that this process has, and whether tools may be given private hosts."""
+    return _terms_of(tuple(_master_keys()))
+
+
+@lru_cache(maxsize=1)
+def _terms_of(master_keys: tuple[str, ...]) -> ReflexTerms:
+    """Return the terms for these master keys, which a rotation changes while the process runs."""
+    secrets = (*_secret_settings(), *master_keys)
     return ReflexTerms(
-        own_secrets=frozenset(map(secret_digest, _own_secrets())),
+        own_secrets=frozenset(secret_digest(text) for text in secrets if len(text) >= MIN_SECRET_LENGTH),
         private_tools=settings.ARBOR_MCP_ALLOW_PRIVATE,
     )
 
 
-def _own_secrets() -> Iterator[str]:
-    values = [
-        *(str(getattr(settings, name)) for name in _SETTINGS),
-        *settings.SECRET_KEY_FALLBACKS,
-        *(str(database.get("PASSWORD") or "") for database in settings.DATABASES.values()),
-        unquote(urlsplit(settings.CELERY_BROKER_URL).password or ""),
-        *(str(mailer.get("OPTIONS", {}).get("password") or "") for mailer in settings.MAILERS.values()),
-        *_master_keys(),
-    ]
-    for value in values:
-        # `name=value` pairs of headers count by their values.
-        for part in (value, value.partition("=")[2]):
-            if len(part) >= MIN_SECRET_LENGTH:
-                yield part
+def _secret_settings() -> Iterator[str]:
+    yield from (str(getattr(settings, name)) for name in _SETTINGS)
+    yield from settings.SECRET_KEY_FALLBACKS
+    yield from (str(database.get("PASSWORD") or "") for database in settings.DATABASES.values())
+    yield unquote(urlsplit(settings.CELERY_BROKER_URL).password or "")
+    yield from (str(mailer.get("OPTIONS", {}).get("password") or "") for mailer in settings.MAILERS.values())
+    for header in settings.OTEL_EXPORTER_OTLP_HEADERS.split(","):
+        # `NAME=VALUE`, percent-encoded; of `Bearer TOKEN` the token counts.
+        yield unquote(header.partition("=")[2]).rpartition(" ")[2]
 
 
 def _master_keys() -> Iterator[str]:
     source = settings.ARBOR_MASTER_KEYS
     yield from (source.current_text, source.other_text)
-    if source.file is not None and source.file.exists():
-        yield source.file.read_text().strip()
+    for file in (source.file, source.other_file) if source.file is not None else ():
+        with suppress(FileNotFoundError):
+            yield file.read_text().strip()

@@ -31,10 +31,13 @@ from arbor.authority.trust_tiers import (
     tier_at_birth,
 )
 from arbor.errors import Invalid
+from arbor.memory.content import check_line
 from arbor.signals import SignalName, signal
 
 #: The actor of changes by score.
 ACTOR = "system:trust"
+#: Characters of a person's reason.
+REASON_LENGTH = 500
 #: Changes that are shown.
 CHANGES_SHOWN = 100
 
@@ -77,6 +80,7 @@ def set_tier(
 ) -> TrustScore:
     """Set an agent's tier for a person: no score lowers it afterwards, a breach does. Raises NotFound, Invalid."""
     now = now or datetime.now(UTC)
+    check_line("a reason", reason.strip(), REASON_LENGTH)
     agent = lock_agent(agent_id)
     score = read_trust_score(agent)
     if score.tier == tier and score.by_person:

@@ -36,8 +36,6 @@ from arbor.authority.modes import TrustMode, TrustPreset, TrustProfile
 from arbor.errors import Invalid
 from arbor.heartbeat.actions import ACTIONS
 
-_REASON_LENGTH = 500
-
 
 @dataclass(frozen=True, kw_only=True)
 class TrustPage:
@@ -110,7 +108,6 @@ def _set_tier(request: HttpRequest, agent_id: UUID) -> str:
     tier, reason = request.POST.get("tier", ""), request.POST.get("reason", "")
     if tier not in TrustTier:
         raise Invalid(f"a tier is one of {', '.join(TrustTier)}, got {tier[:60]!r}")
-    reason = reason[:_REASON_LENGTH].replace("\0", "")
     set_tier(agent_id=agent_id, tier=TrustTier(tier), actor=actor_of(request), reason=reason)
     return f"The tier is {tier} now; no score lowers it."
 

@@ -15,6 +15,7 @@ from django.conf import settings
 from django.db.models import Max
 
 from apps.agents.models import AgentState, HeartbeatSchedule
+from apps.agents.services.identity import identity_of
 from apps.agents.services.lookup import agent_by_id
 from apps.audit.models import AuditAction
 from apps.audit.services import record
@@ -116,8 +117,12 @@ def store_answer(
 ) -> Sequence[str]:
     """Store the agent's turn and update memory, code snippets, timer and working memory.
 
-    `by` is the model that answered. Returns what was withheld or left out of its reply, one line each.
+    `by` is the model that answered. Returns what was withheld or left out of its reply, one line each; the whole reply of an
+    agent whose identity was suspended or revoked since the model was asked.
     """
+    if refusal := identity_of(agent_id).refusal:
+        store_silence(agent_id, subject, f"the answer is withheld: {refusal}")
+        return [f"withheld: {refusal}"]
     asked, _ = _asked_turn(subject)
     session, now = asked.session, datetime.now(UTC)
     left_out = [*answer.left_out, *_code_left_out(asked.content, answer.reply)]

@@ -15,6 +15,7 @@ import structlog
 from django.db.models.functions import Now
 
 from apps.agents.models import Agent, Percept, PerceptKind, Trigger
+from apps.agents.services.identity import identity_of
 from apps.agents.services.percepts import bring_forward, emit_percept
 from apps.agents.services.sealed_percepts import seal_percept
 from apps.contacts.models import OutboxMessage
@@ -54,6 +55,8 @@ class _ClaimedMessage:
     channel_id: UUID | None
     enabled: bool
     sealed: dict[str, Any]
+    #: Why the agent may not act any more; empty: it may.
+    refusal: str
     outgoing: DeliverableMessage
 
 
@@ -66,6 +69,9 @@ def deliver(*, message_id: UUID, tenant_id: UUID) -> bool:
     if claimed is None:
         log.info("message_skipped", message_id=str(message_id))
         return False
+    if claimed.refusal:
+        # As for a message to another agent: what the agent wrote before stays unsent, until a person tries it again.
+        return _record_failure(claimed, f"its writer may not act: {claimed.refusal}", final=True)
     if claimed.kind is ChannelKind.PEER:
         return _deliver_to_peer(claimed)
     # Threads may wait long for slow receivers.
@@ -106,6 +112,7 @@ def _claim(message_id: UUID, tenant_id: UUID) -> _ClaimedMessage | None:
         OutboxMessage.objects.filter(id=message_id).update(
             status=DeliveryStatus.SENDING, attempts=message.attempts, lease_until=Now() + _LEASE
         )
+        refusal = identity_of(message.agent_id).refusal
     channel = message.channel
     return _ClaimedMessage(
         message_id=message_id,
@@ -117,6 +124,7 @@ def _claim(message_id: UUID, tenant_id: UUID) -> _ClaimedMessage | None:
         channel_id=message.channel_id,
         enabled=channel is not None and channel.enabled,
         sealed=channel.sealed_secret if channel else {},
+        refusal=refusal,
         outgoing=DeliverableMessage(
             id=str(message_id),
             key=message.idempotency_key,

@@ -9,11 +9,15 @@ import structlog
 
 from apps.audit.models import AuditAction
 from apps.audit.services import record
+from apps.authority.services.explanations import authority_of
+from apps.authority.services.modes import trust_of
 from apps.tenants.scope import release_connection, tenant_transaction
 from apps.tools.clients import tool_client
 from apps.tools.models import Tool, ToolServer
 from apps.tools.services.listing import relist_tool
 from apps.tools.services.servers import address_of
+from arbor.authority.grants import action_resource
+from arbor.authority.modes import TrustMode, effective_mode
 from arbor.errors import ToolFailed, ToolSuspended
 from arbor.tools.calls import ToolRequest
 from arbor.tools.ports import Listing, ToolAnswer, ToolServerAddress
@@ -34,10 +38,11 @@ class _Callee:
 def call_tool(request: ToolRequest, *, tenant_id: UUID, agent_id: UUID, deadline_s: float) -> ToolAnswer:
     """Call the tool of a request, and return its answer.
 
-    A tool that its server has changed is not called, but suspended. Raises ToolFailed with the reason.
+    A tool that its server has changed is not called, but suspended; nor is a tool called for an agent that may not call it any
+    more. Raises ToolFailed with the reason.
     """
     with tenant_transaction(tenant_id):
-        callee = _callee(request)
+        callee = _callee(request, agent_id)
     release_connection()
     try:
         answer = tool_client().call_tool(
@@ -60,14 +65,30 @@ def call_tool(request: ToolRequest, *, tenant_id: UUID, agent_id: UUID, deadline
     return answer
 
 
-def _callee(request: ToolRequest) -> _Callee:
-    """Return the tool to call. Raises ToolSuspended unless it is allowed as the agent's heartbeat saw it."""
+def _callee(request: ToolRequest, agent_id: UUID) -> _Callee:
+    """Return the tool to call. Raises ToolSuspended unless it is allowed, to the agent too, as the agent's heartbeat saw it."""
     tool: Tool | None = Tool.objects.select_related("server").filter(id=request.tool_id).first()
     if tool is None:
         raise ToolSuspended("the tool was removed meanwhile")
     if tool.status != ToolStatus.ALLOWED or tool.fingerprint != request.fingerprint:
         raise ToolSuspended(_refusal(tool))
+    if fault := _right_fault(agent_id, action_resource(tool.action)):
+        raise ToolSuspended(f"the agent may not call the tool any more: {fault}")
     return _Callee(server_id=tool.server_id, name=tool.name, address=address_of(tool.server))
+
+
+def _right_fault(agent_id: UUID, resource: str) -> str:
+    """Return why an agent has lost its right since its heartbeat decided, which may wait for other calls before; empty if not.
+
+    Limits of a grant in time and number were checked with the decision, and this use of the grant is counted already.
+    """
+    authority = authority_of(agent_id)
+    if authority.identity_fault:
+        return authority.identity_fault
+    if not authority.grants.covering(resource):
+        return f"it has no grant of {resource}"
+    mode = effective_mode(resource, trust_of(agent_id))
+    return f"a person blocks it: {mode}" if mode.mode is TrustMode.BLOCK else ""
 
 
 def _suspend_tool(request: ToolRequest, listing: Listing, agent_id: UUID) -> ToolSuspended:

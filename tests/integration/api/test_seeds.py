@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.support.api import Caller
+from apps.tenants.models import Tenant
+from tests.support.api import Caller, caller_of
 
 
 def test_an_exported_seed_is_imported_as_another_agent(owner: Caller, vega: dict[str, Any]) -> None:
@@ -49,6 +50,17 @@ def test_an_agent_is_restored_forked_compared_and_merged(owner: Caller, vega: di
     assert merged["proposals"] == 1
     assert owner.delete(f"/seeds/{later['id']}").status_code == 200
     assert owner.get(f"/seeds/{later['id']}").status_code == 404
+
+
+def test_a_token_of_one_agent_reads_no_seed_of_another(
+    owner: Caller, tenant: Tenant, vega: dict[str, Any]
+) -> None:
+    other = owner.post("/agents", {"name": "Lyra", "template": "Monitor"}).json()
+    seed = owner.post(f"/agents/{other['id']}/seeds").json()
+    own = caller_of(tenant, agent_id=vega["id"])
+    merged = own.post(f"/agents/{vega['id']}/merge", {"seed_id": seed["id"], "dry_run": True})
+    assert merged.status_code == 403
+    assert "reaches the agent" in merged.json()["detail"]
 
 
 def test_a_body_that_is_no_seed_is_refused(owner: Caller) -> None:

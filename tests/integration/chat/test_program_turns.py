@@ -8,10 +8,11 @@ import pytest
 
 from apps.agents.models import Agent
 from apps.contacts.models import ChatMessage
+from apps.fleet.identities import suspend_identity
 from apps.memories.models import Memory
 from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
-from arbor.errors import Invalid, NotFound, ReplyInvalid, TransitionIllegal
+from arbor.errors import IdentityRefused, Invalid, NotFound, ReplyInvalid, TransitionIllegal
 from arbor.runtime import AgentRuntime
 from config.runtime import open_runtime
 
@@ -47,6 +48,14 @@ def test_a_turn_is_finalized_once(runtime: AgentRuntime) -> None:
         runtime.finalize_conversation(prompt, "")
     runtime.finalize_conversation(prompt, "Hello, Nora.")
     with pytest.raises(TransitionIllegal, match="is answered already"):
+        runtime.finalize_conversation(prompt, "Hello, Nora.")
+
+
+def test_a_suspended_agent_answers_no_prepared_turn(runtime: AgentRuntime, agent: Agent) -> None:
+    prompt = runtime.prepare_conversation("Ada", "Hello.", person="nora")
+    with tenant_transaction(agent.tenant_id):
+        suspend_identity(agent_id=agent.id, reason="it was talked into something", actor="test")
+    with pytest.raises(IdentityRefused, match="talked into something"):
         runtime.finalize_conversation(prompt, "Hello, Nora.")
 
 

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+from uuid import UUID
 
 from apps.agents.models import Agent
 from apps.audit.models import AuditAction, AuditEvent
 from apps.contacts.models import ChatMessage
+from apps.contacts.services.chat import exchange_turns
+from apps.fleet.identities import suspend_identity
+from apps.heartbeats.services.calls.calls import execute_call
 from apps.memories.models import Memory
 from apps.selves.models import Boundary
 from apps.tenants.scope import tenant_transaction
@@ -16,6 +20,7 @@ from tests.integration.chat.conftest import (
     Talk,
     calls_of,
     model_answer,
+    open_chat,
     prompt_of,
 )
 
@@ -53,6 +58,28 @@ def test_a_reflex_withholds_an_answer_with_a_secret(talk: Talk, agent: Agent, sc
         event = AuditEvent.objects.get(agent_id=agent.id, action=AuditAction.REFLEX)
     assert (event.actor, event.detail["turn"]) == (f"agent:{agent.public_id}", answer.detail["to"])
     assert key not in event.message
+
+
+def test_an_agent_suspended_meanwhile_does_not_answer(agent: Agent, scripted: Script) -> None:
+    scripted(model_answer("The ferry leaves at noon."))
+
+    def execute(*, call_id: UUID, tenant_id: UUID) -> bool:
+        with tenant_transaction(tenant_id):
+            suspend_identity(agent_id=agent.id, reason="it was talked into something", actor="test")
+        return execute_call(call_id=call_id, tenant_id=tenant_id)
+
+    answer = exchange_turns(
+        tenant_id=agent.tenant_id,
+        session_id=open_chat(agent).id,
+        text="When does the ferry leave?",
+        execute=execute,
+    )
+
+    assert answer.content == ""
+    assert "talked into something" in answer.error
+    with tenant_transaction(agent.tenant_id):
+        assert not Memory.objects.filter(agent_id=agent.id, content__contains="noon").exists()
+    assert "withheld" in calls_of(agent)[0].dropped[0]
 
 
 def test_a_flagging_boundary_is_recorded_and_allows_the_answer(

@@ -73,6 +73,25 @@ def test_failures_at_one_address_block_no_other_address(client: Client, ann: Use
     assert post_login(client, x_forwarded_for="192.0.2.9, 192.0.2.8").status_code == 302
 
 
+@pytest.mark.parametrize(
+    ("first", "second", "last"),
+    [
+        ("2001:db8:1:2::a", "2001:db8:1:2:ffff::b", "2001:db8:1:2::c"),
+        ("192.0.2.9:5001", "192.0.2.9:5002", "192.0.2.9"),
+        ("[2001:db8:1:2::a]:5001", "[2001:db8:1:2::b]:5002", "2001:db8:1:2::c"),
+        ("::ffff:192.0.2.9", "192.0.2.9", "192.0.2.9"),
+    ],
+)
+def test_failures_of_one_line_count_together(
+    client: Client, ann: User, settings: Any, first: str, second: str, last: str
+) -> None:
+    settings.ARBOR_SIGN_IN_FAILURES, settings.ARBOR_PROXIES = 2, 1
+    for address in (first, second):
+        post_login(client, password="wrong", x_forwarded_for=address)
+    assert post_login(client, x_forwarded_for=last).status_code == 429
+    assert post_login(client, x_forwarded_for="2001:db8:1:3::a").status_code == 302
+
+
 def test_a_password_change_ends_the_other_sessions(ann: User) -> None:
     here, elsewhere = Client(), Client()
     post_login(here)

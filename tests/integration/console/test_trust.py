@@ -57,6 +57,7 @@ def test_an_invalid_form_changes_nothing(operator: Client, world: World) -> None
     for invalid in (
         {"act": "preset", "preset": "brave"},
         {"act": "tier", "tier": "king"},
+        {"act": "tier", "tier": "veteran", "reason": "x" * 501},
         {"act": "rule", "resource": "recall", "mode": "perhaps"},
         {"act": "rule", "resource": "arbor://nothing/here", "mode": "ask"},
         {"act": "rule", "resource": "arbor://shell/**", "mode": "allow"},

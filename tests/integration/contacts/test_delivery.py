@@ -18,6 +18,7 @@ from apps.contacts.services.channels import remove_channel, switch_channel
 from apps.contacts.services.delivery import deliver
 from apps.contacts.services.outbox import cancel_message, retry_message
 from apps.contacts.services.outbox_sweep import sweep_outbox
+from apps.fleet.identities import suspend_identity
 from apps.queues import Task, TaskMessage
 from apps.tenants.models import Tenant, TenantStatus
 from apps.tenants.scope import OPS, tenant_transaction
@@ -347,6 +348,20 @@ def test_messages_of_a_suspended_tenant_wait(
     assert sweep_outbox().enqueued == 0
     Tenant.objects.using(OPS).filter(id=tenant.id).update(status=TenantStatus.ACTIVE)
     assert sweep_outbox().enqueued == 1
+
+
+def test_a_message_of_a_suspended_agent_is_not_sent(
+    agent: Agent, messages: list[TaskMessage], carrier: FakeCarrier
+) -> None:
+    (message,) = write_message(agent)
+    with tenant_transaction(agent.tenant_id):
+        suspend_identity(agent_id=agent.id, reason="it was talked into something", actor="test")
+    run_workers(messages)
+
+    assert carrier.carried == []
+    message = reload(message)
+    assert message.status == DeliveryStatus.FAILED
+    assert "talked into something" in message.last_error
 
 
 def test_a_hint_carries_an_id_and_nothing_else(agent: Agent, messages: list[TaskMessage]) -> None:

@@ -14,7 +14,9 @@ from django.utils import timezone
 
 from apps.agents.models import Agent
 from apps.audit.models import AuditEvent
+from apps.authority.services.modes import set_mode
 from apps.calls.models import CallStatus, ExternalCall, LedgerEntry
+from apps.fleet.identities import suspend_identity
 from apps.memories.models import Memory
 from apps.queues import Task
 from apps.selves.services.boundaries import add_boundary
@@ -25,6 +27,8 @@ from apps.tools.models import Tool, ToolServer
 from apps.tools.services.calls import call_tool
 from apps.tools.services.servers import add_server, refresh_server
 from apps.tools.services.tools import allow_tool, deny_tool, tool_by_action
+from arbor.authority.grants import action_resource
+from arbor.authority.modes import TrustMode
 from arbor.errors import ToolSuspended
 from arbor.models.ports import ScriptedModel
 from arbor.selves.boundaries import BoundaryResponse, BoundaryType, NewBoundary
@@ -234,6 +238,37 @@ def test_a_call_of_a_tool_allowed_anew_tells_so(tenant: Tenant, agent: Agent, we
 
     assert ("allowed it anew" in str(refusal.value), weather.calls) == (True, [])
     assert "suspended" not in str(refusal.value)
+
+
+def _withdraw_from(agent: Agent) -> None:
+    tool = tool_by_action(ACTION)
+    allow_tool(tool_id=tool.id, actor="test", agent_ids=[])
+
+
+def _block(agent: Agent) -> None:
+    set_mode(agent_id=agent.id, prefix=action_resource(ACTION), mode=TrustMode.BLOCK, actor="test")
+
+
+def _suspend(agent: Agent) -> None:
+    suspend_identity(agent_id=agent.id, reason="it was talked into something", actor="test")
+
+
+@pytest.mark.parametrize(
+    ("act", "reason"),
+    [(_withdraw_from, "no grant"), (_block, "blocks it"), (_suspend, "talked into something")],
+)
+def test_a_call_ends_with_the_right_of_its_agent(
+    tenant: Tenant, agent: Agent, weather: RunningServer, act: Callable[[Agent], None], reason: str
+) -> None:
+    tool = allow_forecast(tenant, weather)
+    request = ToolRequest(tool_id=tool.id, fingerprint=tool.fingerprint, arguments={"harbour": "Bergen"})
+    with tenant_transaction(tenant.id):
+        act(agent)
+
+    with pytest.raises(ToolSuspended, match=reason):
+        call_tool(request, tenant_id=tenant.id, agent_id=agent.id, deadline_s=5)
+
+    assert weather.calls == []
 
 
 def test_a_tool_that_is_gone_fails_with_a_reason(

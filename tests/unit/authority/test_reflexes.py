@@ -29,6 +29,8 @@ _PEM = "-----BEGIN OPENSSH PRIVATE " + "KEY-----"
         "xoxb-" + "1234567890-abc",
         "arbor_" + "A" * 72,
         "postgres://arbor:hunter22@db.example.org/arbor",
+        "redis://:hunter22hunter@cache.example.org:6379/0",
+        "whsec_" + "A1b2" * 8,
         "eyJ" + "a" * 12 + ".eyJ" + "b" * 12 + "." + "c" * 24,
     ],
 )
@@ -85,6 +87,13 @@ def test_own_secrets_are_recognized_by_digest(text: str) -> None:
         ("redis://cache.internal:6379", ReflexKind.PRIVATE_NETWORK),
         ("172.16.3.4", ReflexKind.PRIVATE_NETWORK),
         ("172.16.3.4:22", ReflexKind.PRIVATE_NETWORK),
+        # Other ways to write the same, which clients undo.
+        ("http://a@b@127.0.0.1/", ReflexKind.PRIVATE_NETWORK),
+        ("http://127.0.0.%31/", ReflexKind.PRIVATE_NETWORK),
+        ("http://0xa9.254.169.254./latest", ReflexKind.CLOUD_METADATA),
+        ("http://１６９。254。169.254/latest", ReflexKind.CLOUD_METADATA),
+        ("http://metadata.google%2Einternal/", ReflexKind.CLOUD_METADATA),
+        ("10.0.0.7.", ReflexKind.PRIVATE_NETWORK),
         ("nas.local", ReflexKind.PRIVATE_NETWORK),
     ],
 )
@@ -106,6 +115,7 @@ def test_private_hosts_are_recognized(text: str, kind: ReflexKind) -> None:
         "12:30",
         "localhost in the theory of networks",
         "http://[2606:4700:4700::1111]/",
+        "2026.",
     ],
 )
 def test_public_hosts_and_plain_texts_pass(text: str) -> None:
@@ -120,6 +130,11 @@ def test_public_hosts_and_plain_texts_pass(text: str) -> None:
         "cd / && rm -r -f /*",
         "rm -rf ~",
         "rm -rf /etc",
+        "bash -c 'rm -rf /'",
+        'rm -rf "/etc"',
+        "echo $(rm -rf ~)",
+        'sh -c "sudo true"',
+        "sh -c 'shutdown now'",
         "sudo apt install x",
         "true; sudo true",
         "dd if=/dev/zero of=/dev/sda bs=1M",

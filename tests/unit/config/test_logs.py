@@ -53,6 +53,20 @@ def test_no_value_shows_a_password(written: io.StringIO) -> None:
     assert shown.count("postgres://***@db.example") == len(wrapped()) + 1
 
 
+@pytest.mark.parametrize(
+    "secret",
+    [
+        "arbor_" + "A" * 72,
+        "whsec_" + "A1b2" * 8,
+        "AIza" + "x" * 35,
+        "ghp_" + "a" * 36,
+    ],
+)
+def test_no_value_shows_a_key_or_token(written: io.StringIO, secret: str) -> None:
+    structlog.get_logger("masked").warning("refused", error=ValueError(f"{secret} is not valid"))
+    assert secret[6:] not in written.getvalue()
+
+
 @pytest.mark.parametrize("logged_by", ["Arbor", "a library"])
 def test_no_traceback_shows_a_password(written: io.StringIO, logged_by: str) -> None:
     try:
