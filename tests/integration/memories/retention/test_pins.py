@@ -164,6 +164,25 @@ def test_a_revision_of_a_pinned_memory_is_pinned(mind: Agent) -> None:
     assert memory_row(mind, new_id).decay_rate == 0.02
 
 
+def test_a_revised_memory_is_no_longer_permanent_by_its_pin(mind: Agent) -> None:
+    (memory_id,) = store_memories(mind, a_memory("The lamp is green.", decay_rate=0.02))
+    before = memory_row(mind, memory_id).retention
+    act(mind, pin, memory_id)
+    with tenant_transaction(mind.tenant_id):
+        revise(
+            agent_id=mind.id,
+            memory_id=memory_id,
+            revised=a_memory("The lamp is red."),
+            reason="it was painted",
+            actor="heartbeat:1",
+            vectors=None,
+            model=None,
+        )
+    act(mind, restore, memory_id, reason="it is green again")
+    restored = memory_row(mind, memory_id)
+    assert (restored.decay_rate, restored.retention) == (0.02, before)
+
+
 def test_pins_are_limited_and_unknown_memories_refused(mind: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
     assert MAX_PINS == 500
     monkeypatch.setattr(pins, "MAX_PINS", 2)
