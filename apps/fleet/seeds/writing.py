@@ -25,6 +25,7 @@ from arbor.clock import to_utc
 from arbor.embedding.models import EmbeddingModel
 from arbor.errors import Invalid, SeedInvalid
 from arbor.ids import read_id
+from arbor.memory.content import content_hash
 from arbor.memory.detail_text import indexed_terms
 from arbor.memory.text.lexical import document_vector
 from arbor.memory.values import MemoryStatus
@@ -39,6 +40,8 @@ _BATCH = 500
 _HEAD_BYTES = 4
 #: The column whose words are indexed, by section.
 _TEXTS = {"buffer": "content", "episodes": "summary"}
+#: The column whose normalized text is hashed, by the column of the hash.
+_HASHED = {"content_hash": "content", "statement_hash": "statement"}
 
 
 @dataclass(kw_only=True)
@@ -128,6 +131,7 @@ class RowWriter:
         values, unknown = checked_values(section, self._mapped(row.values))
         if unknown:
             self.unknown.setdefault(section.name, set()).update(unknown)
+        self._hash_changed_texts(values, row.values)
         own = section.model._meta.label
         for column, (target, _) in section.references.items():
             if target == own and values[column] is not None:
@@ -138,6 +142,12 @@ class RowWriter:
             values[column] = in_json(pack(values[column]))
         self._add_vectors(section, values, row.vectors)
         return values
+
+    def _hash_changed_texts(self, values: Values, captured: Values) -> None:
+        """Hash the texts in which the mapping has replaced ids, so that equal texts are found by their hash."""
+        for column, text in _HASHED.items():
+            if self.mapping is not None and column in values and values[text] != captured.get(text):
+                values[column] = f"\\x{content_hash(values[text]).hex()}"
 
     def _add_vectors(self, section: SeedSection, values: Values, vectors: Mapping[str, str]) -> None:
         for vector_field in section.vectors:
