@@ -156,6 +156,9 @@ class RowWriter:
                 self._numbers.append(self._vector(text))
             # Vectors are sent as numbers beside the rows: as texts, they would take longer than all other columns.
             values[vector_field.column] = None if text is None else len(self._numbers)
+        if section.name == "clusters":
+            # A cluster without a center is computed again.
+            values["stale"] = values["stale"] or values["centroid"] is None
         if not section.vectors or section.name == "clusters":
             return
         has_vector = values["embedding"] is not None
@@ -163,7 +166,7 @@ class RowWriter:
         if section.name == "memories":
             terms = self._terms_of_memory(values)
         elif text := values[_TEXTS[section.name]]:
-            terms = document_vector(text)
+            terms = document_vector(text, speaker=values.get("role", ""))
         else:
             values["lexical"] = None
             return
