@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from apps.fleet.seeds import queries
 from apps.fleet.seeds.sections import BY_NAME, SECTIONS, SeedGroup, SeedSection, Values
-from apps.memories.models import Mind, Term
+from apps.memories.models import Mind, NextEmbedding, Term
 from apps.memories.services.embedding.literals import fit_terms, sparsevec_text
 from apps.memories.services.store.term_counts import count_terms
 from apps.tenants.encoding import to_json
@@ -109,6 +109,7 @@ class RowWriter:
             change(queries.update_references(name, column), rows=to_json(references))
         if SeedGroup.MEMORIES in self.groups:
             Term.objects.filter(agent_id=self.agent_id).delete()
+            NextEmbedding.objects.filter(agent_id=self.agent_id).delete()
             count_terms(self.agent_id, self._words, sign=1)
         return others
 
@@ -157,8 +158,8 @@ class RowWriter:
             # Vectors are sent as numbers beside the rows: as texts, they would take longer than all other columns.
             values[vector_field.column] = None if text is None else len(self._numbers)
         if section.name == "clusters":
-            # A cluster without a center is computed again.
-            values["stale"] = values["stale"] or values["centroid"] is None
+            # A cluster whose center is not carried is computed again.
+            values["stale"] = values["stale"] or not self.carries_vectors
         if not section.vectors or section.name == "clusters":
             return
         has_vector = values["embedding"] is not None

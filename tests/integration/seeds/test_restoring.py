@@ -17,7 +17,7 @@ from apps.fleet.seeds.restoring import RestoreOptions, SeedReport, restore_seed
 from apps.fleet.seeds.sections import SECTIONS, SeedGroup
 from apps.goals.models import Goal, Plan
 from apps.heartbeats.models import Heartbeat, HeartbeatStatus
-from apps.memories.models import BufferItem, Cluster, Memory
+from apps.memories.models import BufferItem, Cluster, Memory, NextEmbedding
 from apps.memories.services.retention.buffer import add_buffer_items
 from apps.selves.models import Belief, Preference, SelfChange
 from apps.selves.services.aspects import add_aspect
@@ -33,7 +33,7 @@ from arbor.selves.values import AspectKind, BeliefCategory, NewAspect, NewBelief
 from tests.factories.agents import AgentFactory
 from tests.factories.goals import GoalFactory, PlanFactory
 from tests.factories.heartbeats import PerceptFactory
-from tests.factories.memories import ClusterFactory, MemoryFactory
+from tests.factories.memories import ClusterFactory, MemoryFactory, NextEmbeddingFactory
 from tests.integration.seeds.conftest import Export
 from tests.support.console import World
 
@@ -277,3 +277,13 @@ def test_clusters_of_a_seed_without_vectors_are_computed_again(world: World) -> 
 
     with tenant_transaction(world.tenant.id):
         assert not Cluster.objects.filter(agent=world.agent, centroid=None, stale=False).exists()
+
+
+def test_a_restore_ends_a_move_to_another_embedder(world: World, export: Export) -> None:
+    with tenant_transaction(world.tenant.id):
+        NextEmbeddingFactory(memory=MemoryFactory(agent=world.agent))
+
+    restore(world, export(world.agent.id))
+
+    with tenant_transaction(world.tenant.id):
+        assert not NextEmbedding.objects.filter(agent=world.agent).exists()
