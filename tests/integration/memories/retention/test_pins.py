@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -197,3 +198,13 @@ def test_pins_are_limited_and_unknown_memories_refused(mind: Agent, monkeypatch:
             pin(memory_ids=ids, actor=ADA, reason="x" * 501)
         assert store(agent_id=mind.id, memories=[a_memory("Stone 0.")], vectors=None).reinforced == {ids[0]}
     assert memory_row(mind, ids[0]).retention == Retention.PERMANENT
+
+
+def test_a_pinned_memory_that_is_to_be_kept_stays_permanent(mind: Agent) -> None:
+    lasting = a_memory("The lamp is green.", retention=Retention.TASK)
+    (memory_id,) = store_memories(mind, lasting)
+    act(mind, pin, memory_id)
+    assert store_memories(mind, replace(lasting, retention=Retention.PERMANENT)) == [memory_id]
+    act(mind, unpin, memory_id)
+    unpinned = memory_row(mind, memory_id)
+    assert (unpinned.retention, unpinned.expires_at) == (Retention.PERMANENT, None)
