@@ -11,7 +11,7 @@ from arbor.seeds.reading import SeedRow
 from arbor.selves.values import BeliefStatus
 
 #: The sections that a merge reads.
-MERGED_SECTIONS = frozenset({"memories", "beliefs", "preferences"})
+MERGED_SECTIONS = frozenset({"memories", "pins", "beliefs", "preferences"})
 #: The types of memories that are merged: knowledge. Events belong to the agent that experienced them.
 LEARNED_TYPES = (MemoryType.SEMANTIC, MemoryType.PROCEDURAL, MemoryType.STRATEGIC)
 #: The share of its trust and confidence that a merged memory or proposal has, because another agent learned it.
@@ -60,13 +60,23 @@ class OwnKnowledge:
 def plan_merge(rows: Iterable[SeedRow], own: OwnKnowledge) -> MergePlan:
     """Sort the rows of a seed into new, known and conflicting ones."""
     plan = MergePlan()
+    pins: dict[str, dict[str, Any]] = {}
     for row in rows:
         if row.section == "memories":
             _plan_memory(plan, row.values, own)
+        elif row.section == "pins":
+            pins[row.values["memory_id"]] = row.values
         elif row.section == "beliefs":
             _plan_belief(plan, row.values, own)
         elif row.section == "preferences":
             _plan_preference(plan, row.values, own)
+    # A pin is a decision about one agent: the memories get the values from before it.
+    plan.memories = [
+        values | {name: pin[name] for name in ("decay_rate", "expires_at")}
+        if (pin := pins.get(values.get("id", "")))
+        else values
+        for values in plan.memories
+    ]
     beliefs = sorted(plan.beliefs, key=lambda values: -float(values["confidence"]))
     room = max(0, MAX_PROPOSALS - len(plan.preferences))
     plan.postponed = max(0, len(beliefs) - room) + max(0, len(plan.preferences) - MAX_PROPOSALS)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import UTC, datetime
 from itertools import batched
 from typing import Any
 from uuid import UUID
@@ -119,11 +119,18 @@ def _merge(agent_id: UUID, seed: VerifiedSeed, options: MergeOptions, actor: str
 
 
 def _checked(rows: Iterable[SeedRow]) -> Iterator[SeedRow]:
-    """Yield the rows that a merge reads, with their values checked as in a restore. Raises SeedInvalid."""
+    """Yield the rows that a merge reads, without expired memories, with their values checked as in a restore. Raises SeedInvalid."""
+    now = datetime.now(UTC)
     for row in rows:
-        if row.section in MERGED_SECTIONS:
-            values, _ = checked_values(BY_NAME[row.section], row.values)
-            yield replace(row, values=values)
+        if row.section not in MERGED_SECTIONS:
+            continue
+        values, _ = checked_values(BY_NAME[row.section], row.values)
+        if row.section in ("memories", "pins") and (expiry := _expiry(values)) and expiry <= now:
+            if row.section == "memories":
+                continue
+            # Unpinned memories do not get back an expiry that has passed.
+            values["expires_at"] = None
+        yield replace(row, values=values)
 
 
 def _own_knowledge(agent_id: UUID) -> OwnKnowledge:
@@ -156,6 +163,7 @@ def _memory(values: dict[str, Any], source: str) -> NewMemory:
     return NewMemory(
         content=values["content"],
         occurred_at=to_utc(datetime.fromisoformat(values["occurred_at"])),
+        expires_at=_expiry(values),
         type=MemoryType(values["type"]),
         importance=values["importance"],
         decay_rate=values["decay_rate"],
@@ -164,6 +172,10 @@ def _memory(values: dict[str, Any], source: str) -> NewMemory:
         source=source,
         detail=values["detail"] | {"source_id": values["id"]},
     )
+
+
+def _expiry(values: dict[str, Any]) -> datetime | None:
+    return to_utc(datetime.fromisoformat(values["expires_at"])) if values["expires_at"] else None
 
 
 def _belief(values: dict[str, Any], source: str) -> NewProposal:

@@ -48,6 +48,7 @@ from arbor.errors import SeedInvalid
 from arbor.goals.intents import IntentStatus
 from arbor.goals.plans import PlanStatus
 from arbor.heartbeat.working_memory import WorkingMemory
+from arbor.ids import read_id
 
 type Values = dict[str, Any]
 
@@ -193,6 +194,17 @@ def _check_state(values: Values) -> None:
         raise SeedInvalid("state of the seed has a working_memory that this Arbor cannot read") from error
 
 
+def _check_neighbors(values: Values) -> None:
+    """Check that recalls can read a neighborhood: the weights of memories by their ids."""
+    neighbors = values["neighbors"]
+    if neighbors is None:
+        return
+    if not isinstance(neighbors, dict) or not all(
+        str(read_id(other)) == other and type(weight) in (int, float) for other, weight in neighbors.items()
+    ):
+        raise SeedInvalid("upkeep of the seed has neighbors that are no weights of memories by their ids")
+
+
 def _released(values: Values) -> Values:
     """Return the values of an intent without the lock of a heartbeat."""
     if values["status"] == IntentStatus.LOCKED:
@@ -215,7 +227,9 @@ SECTIONS: tuple[SeedSection, ...] = (
     SeedSection(name="accesses", model=MemoryAccess, group=SeedGroup.MEMORIES, parent="memory"),
     SeedSection(name="pins", model=Pin, group=SeedGroup.MEMORIES),
     SeedSection(name="practices", model=Practice, group=SeedGroup.MEMORIES, parent="memory"),
-    SeedSection(name="upkeep", model=Upkeep, group=SeedGroup.MEMORIES, digested=False),
+    SeedSection(
+        name="upkeep", model=Upkeep, group=SeedGroup.MEMORIES, digested=False, check=_check_neighbors
+    ),
     SeedSection(name="concepts", model=Concept, group=SeedGroup.MEMORIES),
     SeedSection(name="memory_concepts", model=MemoryConcept, group=SeedGroup.MEMORIES, parent="memory"),
     SeedSection(name="clusters", model=Cluster, group=SeedGroup.MEMORIES),

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from apps.fleet.seeds import queries
 from apps.fleet.seeds.sections import BY_NAME, SECTIONS, SeedGroup, SeedSection, Values
-from apps.memories.models import Mind, Term
+from apps.memories.models import Mind, NextEmbedding, Term
 from apps.memories.services.embedding.literals import fit_terms, sparsevec_text
 from apps.memories.services.store.term_counts import count_terms
 from apps.tenants.encoding import to_json
@@ -25,6 +25,7 @@ from arbor.clock import to_utc
 from arbor.embedding.models import EmbeddingModel
 from arbor.errors import Invalid, SeedInvalid
 from arbor.ids import read_id
+from arbor.memory.content import content_hash
 from arbor.memory.detail_text import indexed_terms
 from arbor.memory.text.lexical import document_vector
 from arbor.memory.values import MemoryStatus
@@ -39,6 +40,8 @@ _BATCH = 500
 _HEAD_BYTES = 4
 #: The column whose words are indexed, by section.
 _TEXTS = {"buffer": "content", "episodes": "summary"}
+#: The column whose normalized text is hashed, by the column of the hash.
+_HASHED = {"content_hash": "content", "statement_hash": "statement"}
 
 
 @dataclass(kw_only=True)
@@ -106,6 +109,7 @@ class RowWriter:
             change(queries.update_references(name, column), rows=to_json(references))
         if SeedGroup.MEMORIES in self.groups:
             Term.objects.filter(agent_id=self.agent_id).delete()
+            NextEmbedding.objects.filter(agent_id=self.agent_id).delete()
             count_terms(self.agent_id, self._words, sign=1)
         return others
 
@@ -128,6 +132,7 @@ class RowWriter:
         values, unknown = checked_values(section, self._mapped(row.values))
         if unknown:
             self.unknown.setdefault(section.name, set()).update(unknown)
+        self._hash_changed_texts(values, row.values)
         own = section.model._meta.label
         for column, (target, _) in section.references.items():
             if target == own and values[column] is not None:
@@ -139,6 +144,12 @@ class RowWriter:
         self._add_vectors(section, values, row.vectors)
         return values
 
+    def _hash_changed_texts(self, values: Values, captured: Values) -> None:
+        """Hash the texts in which the mapping has replaced ids, so that equal texts are found by their hash."""
+        for column, text in _HASHED.items():
+            if self.mapping is not None and column in values and values[text] != captured.get(text):
+                values[column] = f"\\x{content_hash(values[text]).hex()}"
+
     def _add_vectors(self, section: SeedSection, values: Values, vectors: Mapping[str, str]) -> None:
         for vector_field in section.vectors:
             text = vectors.get(vector_field.column) if self.carries_vectors else None
@@ -146,6 +157,9 @@ class RowWriter:
                 self._numbers.append(self._vector(text))
             # Vectors are sent as numbers beside the rows: as texts, they would take longer than all other columns.
             values[vector_field.column] = None if text is None else len(self._numbers)
+        if section.name == "clusters":
+            # A cluster whose center is not carried is computed again.
+            values["stale"] = values["stale"] or not self.carries_vectors
         if not section.vectors or section.name == "clusters":
             return
         has_vector = values["embedding"] is not None
@@ -153,7 +167,7 @@ class RowWriter:
         if section.name == "memories":
             terms = self._terms_of_memory(values)
         elif text := values[_TEXTS[section.name]]:
-            terms = document_vector(text)
+            terms = document_vector(text, speaker=values.get("role", ""))
         else:
             values["lexical"] = None
             return

@@ -12,6 +12,7 @@ from apps.memories.services.jobs import remembered_summaries
 from apps.memories.services.jobs.episodes import episode_memories
 from apps.memories.services.jobs.remembered_summaries import remember_summaries
 from apps.memories.services.recall.recaller import recall
+from apps.memories.services.retention.pins import pin
 from apps.tenants.scope import tenant_transaction
 from arbor.memory.episodes import session_of_summary, summarized_episode
 from arbor.memory.recall.recall_request import RecallFilter, RecallRequest
@@ -133,3 +134,20 @@ def test_a_step_of_short_episodes_only_is_followed_by_further_steps(
     monkeypatch.setattr(remembered_summaries, "_STEP", 2)
     assert remember_summaries().done == 3
     assert [episode.remembered for episode in episodes_of(mind)] == [True] * 3
+
+
+def test_a_pinned_summary_is_not_archived_when_its_episode_grows(mind: Agent) -> None:
+    with tenant_transaction(mind.tenant_id):
+        episode = EpisodeFactory(
+            agent=mind, size=3, summary="Talk of ice.", ended_at=LONG_AGO, summarized_at=LONG_AGO
+        )
+    remember_summaries()
+    (pinned,) = summaries_of(mind)
+    with tenant_transaction(mind.tenant_id):
+        pin(memory_ids=[pinned.id], actor="user:ada")
+        Episode.objects.filter(id=episode.id).update(size=4, summary="Talk of snow.", remembered=False)
+    remember_summaries()
+    assert [(memory.content, memory.status) for memory in summaries_of(mind)] == [
+        ("Talk of ice.", MemoryStatus.ACTIVE),
+        ("Talk of snow.", MemoryStatus.ACTIVE),
+    ]

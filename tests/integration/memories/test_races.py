@@ -17,6 +17,7 @@ from apps.memories.services.graph.relations import NewRelation, relate
 from apps.memories.services.recall.recaller import recall
 from apps.memories.services.retention.archive import archive, purge, restore
 from apps.memories.services.store.remember import remember
+from apps.memories.services.store.revision import revise
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import Invalid, NotFound
 from arbor.memory.recall.recall_request import RecallRequest
@@ -26,6 +27,7 @@ from tests.integration.memories.conftest import a_memory, access_counts
 from tests.integration.memories.embedding.moves import LONG, SHORT, current_model, move
 from tests.integration.memories.mind_invariants import assert_mind_is_consistent
 from tests.support.races import none_if_refused, race
+from tests.support.threads import await_blocked_session, in_own_connection
 
 ADA = "user:ada"
 TEXTS = ["The anchor of the ship is rusty.", "The cook of the ship is asleep.", "The harbour fee is unpaid."]
@@ -168,3 +170,31 @@ def test_memories_are_stored_while_the_mind_is_maintained(mind: Agent, work: str
 def test_a_memory_is_archived_while_the_mind_is_maintained(mind: Agent) -> None:
     for _, archived, _ in run_both_orders(mind, lambda _: None, "archive", "consolidate"):
         assert archived == 1
+
+
+def test_a_memory_archived_meanwhile_is_not_revised(mind: Agent) -> None:
+    racers, refused = Racers(mind), []
+
+    def revise_late() -> None:
+        with tenant_transaction(mind.tenant_id):
+            try:
+                revise(
+                    agent_id=mind.id,
+                    memory_id=racers.memory_id,
+                    revised=a_memory("The anchor of the ship is new."),
+                    reason="a test",
+                    actor="heartbeat:1",
+                    vectors=None,
+                    model=None,
+                )
+            except NotFound as error:
+                refused.append(error)
+
+    with tenant_transaction(mind.tenant_id):
+        archive(memory_ids=[racers.memory_id], reason="private", actor=ADA)
+        thread = in_own_connection(revise_late)
+        await_blocked_session()
+    thread.join(20)
+    assert refused
+    with tenant_transaction(mind.tenant_id):
+        assert not Memory.objects.filter(content__contains="new").exists()

@@ -17,13 +17,16 @@ from apps.fleet.seeds.importing import ImportOptions, fork_agent, import_seed
 from apps.fleet.seeds.restoring import SeedReport
 from apps.fleet.seeds.sections import SECTIONS
 from apps.memories.models import Edge, Memory, Term
+from apps.memories.services.store.remember import store
 from apps.selves.models import Belief
 from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
 from arbor.agents.lifecycle import AgentStatus
 from arbor.errors import AlreadyExists, SeedInvalid
+from arbor.memory.content import content_hash
 from arbor.seeds.manifest import SeedManifest
 from arbor.seeds.signing import is_own, verify_signatures
+from tests.integration.memories.conftest import a_memory
 from tests.integration.seeds.conftest import Export
 from tests.support.console import World
 
@@ -81,6 +84,21 @@ def test_ids_of_rows_are_new_and_still_refer_to_each_other(world: World, export:
         belief = Belief.objects.get(agent_id=report.agent_id, evidence__isnull=False)
         assert belief.evidence.get().memory.agent_id == report.agent_id
         assert Term.objects.filter(agent_id=report.agent_id).exists()
+
+
+def test_a_copy_finds_texts_with_its_own_ids_by_their_hash(world: World, export: Export) -> None:
+    text = "My public id is {}."
+    with tenant_transaction(world.tenant.id):
+        known = [a_memory(text.format(world.agent.public_id), session="")]
+        store(agent_id=world.agent.id, memories=known, vectors=None)
+
+    report = import_into(world.tenant, export(world.agent.id))
+
+    with tenant_transaction(world.tenant.id):
+        copied = Memory.objects.get(agent_id=report.agent_id, content__startswith=text[:15])
+        assert bytes(copied.content_hash) == content_hash(copied.content)
+        again = a_memory(copied.content, occurred_at=copied.occurred_at)
+        assert store(agent_id=report.agent_id, memories=[again], vectors=None).ids == (copied.id,)
 
 
 def test_a_seed_is_imported_into_another_tenant(world: World, other_tenant: Tenant, export: Export) -> None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
+
 from apps.audit.models import AuditAction, AuditEvent
 from apps.fleet.models import SavedSeed
 from apps.fleet.seeds.files import verify_seed
 from apps.fleet.seeds.merging import MergeOptions, MergeReport, merge_seed
 from apps.memories.models import Memory
+from apps.memories.services.retention.pins import pin
 from apps.selves.models import IdentityAspect, Proposal
 from apps.tenants.scope import tenant_transaction
 from arbor.memory.values import MemoryType
@@ -54,3 +57,29 @@ def test_knowledge_becomes_memories_and_beliefs_proposals(world: World, export: 
 
     again = merge(dry_run=False)
     assert (again.memories, again.known["memories"]) == (0, report.memories)
+
+
+def test_merged_memories_expire_and_decay_as_in_the_seed(world: World, export: Export) -> None:
+    soon = datetime.now(UTC) + timedelta(days=3)
+    with tenant_transaction(world.tenant.id):
+        fact = {"agent": world.agent, "type": MemoryType.SEMANTIC, "session": ""}
+        MemoryFactory(**fact, content="The ford is open.", expires_at=soon)
+        MemoryFactory(**fact, content="The ice is thick.", expires_at=datetime.now(UTC) - timedelta(days=3))
+        pinned = MemoryFactory(**fact, content="Pinned here.", decay_rate=0.03)
+        pin(memory_ids=[pinned.id], actor="user:ada")
+        receiver = AgentFactory(name="Receiver")
+
+    merge_seed(
+        tenant_id=world.tenant.id,
+        agent_id=receiver.id,
+        seed=verify_seed(export(world.agent.id)),
+        options=MergeOptions(),
+        actor="cli:ann",
+    )
+
+    with tenant_transaction(world.tenant.id):
+        rows = Memory.objects.filter(agent=receiver).values_list("content", "expires_at", "decay_rate")
+        learned = {content: (expires_at, decay_rate) for content, expires_at, decay_rate in rows}
+    assert learned["The ford is open."][0] == soon
+    assert learned["Pinned here."][1] == 0.03
+    assert "The ice is thick." not in learned

@@ -10,12 +10,15 @@ import pytest
 from apps.agents.models import Agent, Percept
 from apps.audit.models import AuditAction, AuditEvent
 from apps.fleet.models import SavedSeed
+from apps.fleet.seeds.capture import CaptureOptions
+from apps.fleet.seeds.exporting import export_seed
 from apps.fleet.seeds.files import verify_seed
 from apps.fleet.seeds.restoring import RestoreOptions, SeedReport, restore_seed
 from apps.fleet.seeds.sections import SECTIONS, SeedGroup
 from apps.goals.models import Goal, Plan
 from apps.heartbeats.models import Heartbeat, HeartbeatStatus
-from apps.memories.models import Memory
+from apps.memories.models import BufferItem, Cluster, Memory, NextEmbedding
+from apps.memories.services.retention.buffer import add_buffer_items
 from apps.selves.models import Belief, Preference, SelfChange
 from apps.selves.services.aspects import add_aspect
 from apps.selves.services.beliefs import add_belief
@@ -24,12 +27,13 @@ from apps.selves.services.rollback import roll_back
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import SeedInvalid, TransitionIllegal
 from arbor.goals.plans import PlanStatus
+from arbor.memory.buffer import NewBufferItem
 from arbor.selves.history import fold
 from arbor.selves.values import AspectKind, BeliefCategory, NewAspect, NewBelief
 from tests.factories.agents import AgentFactory
 from tests.factories.goals import GoalFactory, PlanFactory
 from tests.factories.heartbeats import PerceptFactory
-from tests.factories.memories import MemoryFactory
+from tests.factories.memories import ClusterFactory, MemoryFactory, NextEmbeddingFactory
 from tests.integration.seeds.conftest import Export
 from tests.support.console import World
 
@@ -243,3 +247,43 @@ def test_a_rollback_crosses_a_restore(world: World, export: Export) -> None:
         before = fold(load_history(agent_id, until=learnt))
         roll_back(agent_id=agent_id, to=learnt, actor="cli:ann")
         assert load_self(agent_id) == before
+
+
+def test_restored_buffer_items_are_found_by_their_speakers(world: World, export: Export) -> None:
+    item = NewBufferItem(content="Pay Ann first.", role="Marta")
+    with tenant_transaction(world.tenant.id):
+        (item_id,) = add_buffer_items(agent_id=world.agent.id, items=[item])
+        before = BufferItem.objects.get(id=item_id).lexical
+    file = export(world.agent.id)
+    with tenant_transaction(world.tenant.id):
+        BufferItem.objects.filter(agent=world.agent).delete()
+
+    restore(world, file)
+
+    with tenant_transaction(world.tenant.id):
+        assert BufferItem.objects.get(id=item_id).lexical == before
+
+
+def test_clusters_of_a_seed_without_vectors_are_computed_again(world: World) -> None:
+    with tenant_transaction(world.tenant.id):
+        ClusterFactory(agent=world.agent, stale=False)
+    file = io.BytesIO()
+    options = CaptureOptions(reason="test", with_vectors=False)
+    export_seed(
+        tenant_id=world.tenant.id, agent_id=world.agent.id, output=file, options=options, actor="cli:ann"
+    )
+
+    restore(world, file)
+
+    with tenant_transaction(world.tenant.id):
+        assert not Cluster.objects.filter(agent=world.agent, centroid=None, stale=False).exists()
+
+
+def test_a_restore_ends_a_move_to_another_embedder(world: World, export: Export) -> None:
+    with tenant_transaction(world.tenant.id):
+        NextEmbeddingFactory(memory=MemoryFactory(agent=world.agent))
+
+    restore(world, export(world.agent.id))
+
+    with tenant_transaction(world.tenant.id):
+        assert not NextEmbedding.objects.filter(agent=world.agent).exists()

@@ -48,14 +48,21 @@ WAITING_UNCLUSTERED = """
     WHERE u.tenant_id = d.tenant_id AND u.agent_id = d.agent_id AND u.unclustered
 """
 
-# Part: condition for a mind to be reclustered.
+# Part: condition for a mind to be reclustered. While members of clusters wait for their vectors, as after the restore of a seed
+# without comparable ones, the mind waits too: without these members, clusters would dissolve, and lose the names that were given.
 MIND_IS_DUE = """(
-    d.clustered_at IS NULL
+    (d.clustered_at IS NULL
     OR EXISTS (
         SELECT FROM memories_cluster c WHERE c.tenant_id = d.tenant_id AND c.agent_id = d.agent_id AND c.stale
             AND (c.centroid IS NULL OR {long_ago})
     )
-    OR {long_ago} AND EXISTS ({waiting})
+    OR {long_ago} AND EXISTS ({waiting}))
+    AND NOT EXISTS (
+        SELECT FROM memories_memory m
+        JOIN memories_clustermember member ON member.tenant_id = m.tenant_id AND member.memory_id = m.id
+        WHERE m.tenant_id = d.tenant_id AND m.agent_id = d.agent_id AND m.status = 'active'
+            AND m.embedding IS NULL AND m.embedding_model = ''
+    )
 )"""
 
 # Find agents for a job run, across all tenants: minds that were never clustered or whose centers were emptied, minds with

@@ -27,7 +27,7 @@ from apps.memories.services.embedding.embedders import (
 )
 from apps.memories.services.embedding.embedding import embed_texts, embedder_for
 from apps.memories.services.embedding.literals import halfvec_texts
-from apps.memories.services.embedding.minds import installation_model
+from apps.memories.services.embedding.minds import installation_model, model_of
 from apps.memories.services.graph.neighborhoods import mark_stale
 from apps.memories.services.store.term_counts import lock_minds
 from apps.tenants.scope import OPS, tenant_transaction
@@ -228,5 +228,8 @@ def _mark_refused(item: TextWithoutVector, error: EmbeddingFailed) -> None:
     made_by = embedder_for(item.model).model
     log.warning("text_refused", kind=item.kind.value, id=str(item.id), model=made_by, error=str(error))
     with tenant_transaction(item.tenant_id):
-        rows = _TEXTS[item.kind][0].objects.filter(id=item.id, embedding=None)
-        rows.update(embedding_model=REFUSED + made_by)
+        lock_minds([item.agent_id])
+        if model_of(item.agent_id) == item.model:
+            # Otherwise the agent was moved meanwhile, and its new embedder may embed the text.
+            rows = _TEXTS[item.kind][0].objects.filter(id=item.id, embedding=None)
+            rows.update(embedding_model=REFUSED + made_by)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
-from apps.memories.models import Memory, Upkeep
+from apps.memories.models import Memory, NextEmbedding, Upkeep
 from apps.memories.services.embedding.literals import fit_terms, sparsevec_text
 from apps.memories.services.embedding.minds import model_of
 from apps.memories.services.jobs import queries
@@ -30,7 +30,7 @@ def reindex_words() -> JobRunResult:
 
 
 def _reindex(tenant_id: UUID, agent_id: UUID) -> int:
-    """Index a batch of an agent's flagged memories, archived ones too; return the number of memories. Up to eight statements."""
+    """Index a batch of an agent's flagged memories, archived ones too; return the number of memories. Up to nine statements."""
     with tenant_transaction(tenant_id):
         lock_minds([agent_id])
         flagged = Upkeep.objects.filter(agent_id=agent_id, unindexed=True).order_by("memory_id")
@@ -58,3 +58,5 @@ def _write(agent_id: UUID, memories: Sequence[Mapping[str, Any]]) -> None:
     count_terms(agent_id, [vectors[memory["id"]] for memory in active], sign=1)
     rows = [{"id": memory_id, "lexical": sparsevec_text(terms)} for memory_id, terms in vectors.items()]
     change(queries.WRITE_LEXICAL, rows=to_json(rows))
+    # A move to another embedder that is under way has prepared the terms from before; it prepares these memories again.
+    NextEmbedding.objects.filter(memory_id__in=list(vectors)).delete()

@@ -59,8 +59,10 @@ def _remember(tenant_id: UUID, agent_id: UUID) -> int:
 
 
 def _archive_earlier(wanted: Mapping[UUID, NewMemory]) -> None:
-    """Archive earlier summaries of the episodes, from before they grew."""
-    earlier = Memory.objects.filter(episode_id__in=list(wanted), sequence=0, status=MemoryStatus.ACTIVE)
+    """Archive earlier summaries of the episodes, from before they grew; pinned ones are archived by people only."""
+    earlier = Memory.objects.filter(
+        episode_id__in=list(wanted), sequence=0, status=MemoryStatus.ACTIVE, pin__isnull=True
+    )
     outdated = [
         memory_id
         for memory_id, episode_id, content in earlier.values_list("id", "episode_id", "content")

@@ -17,6 +17,7 @@ from apps.memories.services.recall import queries
 from apps.memories.services.recall.recaller import Meaning, Recaller, read_best
 from apps.memories.services.recall.scan import Query, ScanResult, filter_conditions, scan, score_inputs
 from apps.tenants.statements import fetch
+from arbor.embedding.models import REFUSED
 from arbor.errors import EmbeddingFailed
 from arbor.memory.recall.fusion import Background, RankedCandidate, rank
 from arbor.memory.recall.recall_request import RecallFilter, RecallRequest
@@ -100,7 +101,9 @@ def _explain_absence(
     reasons = list(excluded)
     if not excluded:
         reasons += _outranked(ranked, place, memories, request.limit)
-    if not memory.embedding_model:
+    if memory.embedding_model.startswith(REFUSED):
+        reasons.append("its embedder cannot embed it, so that only its words can match")
+    elif not memory.embedding_model:
         reasons.append("it is not embedded yet, so that only its words can match")
     return Absence(memory_id=memory_id, reasons=tuple(reasons), terms=ranked.terms if ranked else None)
 

@@ -24,6 +24,7 @@ from apps.memories.models import (
 from apps.memories.services.clusters.clusters import remove_from_clusters
 from apps.memories.services.graph.neighborhoods import mark_stale
 from apps.memories.services.retention import queries
+from apps.memories.services.store.snippets import delete_code
 from apps.memories.services.store.term_counts import count_terms_of, lock_minds, terms_of
 from apps.signals.services.emission import emit
 from apps.tenants.statements import change, fetch
@@ -111,7 +112,7 @@ def purge(*, memory_ids: Sequence[UUID], reason: str, actor: str) -> int:
 
     Only persons may (actors `user:…` or `cli:…`), and an owner's programs (`token:…`). The audit record has ids and content hashes,
     but no content. Prompts and replies of model calls about the memories are emptied, and so are the turns of conversations that
-    the memories were stored from.
+    the memories were stored from; code snippets of the memories' texts are deleted.
     Texts derived earlier, such as an episode's summary or a heartbeat's trace, stay unchanged.
     Raises PermissionDenied for other actors, Invalid for a memory that is not archived, and the errors of `archive`.
     """
@@ -143,6 +144,9 @@ def purge(*, memory_ids: Sequence[UUID], reason: str, actor: str) -> int:
     # Delete equal buffer items too, which would be promoted to memories again.
     repeated = Q(promoted_to_id__in=ids) | Q(content_hash__in=digests)
     BufferItem.objects.filter(repeated, agent_id__in=list(by_agent)).delete()
+    contents = Memory.objects.filter(id__in=ids).values_list("content", flat=True)
+    has_fences = Q(content__contains="```") | Q(content__contains="~~~")
+    delete_code(agent_ids=by_agent, texts=contents.filter(has_fences))
     # The rows of access, upkeep, links and cluster members are deleted by cascade.
     Memory.objects.filter(id__in=ids).delete()
     EmbeddingCacheEntry.objects.filter(content_hash__in=digests).delete()

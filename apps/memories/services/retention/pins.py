@@ -63,14 +63,9 @@ def unpin(*, memory_ids: Sequence[UUID], actor: str, reason: str = "") -> int:
     check_line("a reason", reason, REASON_LENGTH)
     ids = [memory.id for memory in lock_memories(memory_ids)]
     pins = list(Pin.objects.filter(memory_id__in=ids).order_by("memory_id"))
-    now = timezone.now()
     by_agent: defaultdict[UUID, list[UUID]] = defaultdict(list)
     for former in pins:
-        Memory.objects.filter(id=former.memory_id).update(
-            decay_rate=former.decay_rate,
-            retention=former.retention,
-            expires_at=former.expires_at if former.expires_at and former.expires_at > now else None,
-        )
+        _give_back(former)
         by_agent[former.agent_id].append(former.memory_id)
     unpinned = [former.memory_id for former in pins]
     Pin.objects.filter(memory_id__in=unpinned).delete()
@@ -81,13 +76,25 @@ def unpin(*, memory_ids: Sequence[UUID], actor: str, reason: str = "") -> int:
 
 
 def move_pin(*, old_id: UUID, new_id: UUID) -> None:
-    """Move the pin of a memory to the memory that replaces it, in the open transaction."""
+    """Move the pin of a memory to the memory that replaces it, in the open transaction; the old one gets back its values from before."""
     former = Pin.objects.filter(memory_id=old_id)
+    for moved in former:
+        _give_back(moved)
     if Pin.objects.filter(memory_id=new_id).exists():
         former.delete()
         return
     former.update(memory_id=new_id)
     Memory.objects.filter(id=new_id).update(decay_rate=0.0, retention=Retention.PERMANENT, expires_at=None)
+
+
+def _give_back(former: Pin) -> None:
+    """Give a memory back its rate of decay, its retention, and an expiry that has not passed."""
+    unexpired = former.expires_at is not None and former.expires_at > timezone.now()
+    Memory.objects.filter(id=former.memory_id).update(
+        decay_rate=former.decay_rate,
+        retention=former.retention,
+        expires_at=former.expires_at if unexpired else None,
+    )
 
 
 def _pin_of(memory: Memory, actor: str) -> Pin:

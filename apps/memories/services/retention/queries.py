@@ -226,6 +226,7 @@ WITH incoming AS MATERIALIZED (
     SET expires_at = greatest(b.expires_at, EXCLUDED.expires_at),
         importance = greatest(b.importance, EXCLUDED.importance),
         role = CASE WHEN EXCLUDED.trust > b.trust THEN EXCLUDED.role ELSE b.role END,
+        lexical = CASE WHEN EXCLUDED.trust > b.trust THEN EXCLUDED.lexical ELSE b.lexical END,
         trust = greatest(b.trust, EXCLUDED.trust)
     RETURNING b.agent_id, b.id, b.content_hash
 )

@@ -53,6 +53,8 @@ class PlacedMemory:
     reactivated: bool = False
     #: Whether the words of the detail have changed, so that the memory must be indexed again.
     words_changed: bool = False
+    #: Whether it was remembered as permanent, which the pin of a row must not undo when it is removed.
+    made_permanent: bool = False
     #: The number of reinforcements that are not written yet.
     repetitions: int = 0
     #: The number of wordings beyond MAX_WORDINGS, which are counted and not stored.
@@ -152,12 +154,13 @@ class PlacedMemory:
     def mark_written(self) -> None:
         """Mark the memory as written."""
         self.written = True
-        self.changed = self.unarchived = self.reactivated = self.words_changed = False
+        self.changed = self.unarchived = self.reactivated = self.words_changed = self.made_permanent = False
         self.repetitions = self.wordings_left_out = 0
 
     def _reinforce(self, memory: NewMemory, values: AppraisedValues) -> None:
         self.repetitions += 1
         self.is_reinforced = True
+        self.made_permanent |= values.retention is Retention.PERMANENT and values.expires_at is None
         retention = at_least(self.retention, values.retention)
         if retention is not self.retention:
             self.retention, self.changed = retention, True

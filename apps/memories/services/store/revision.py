@@ -149,6 +149,7 @@ def revise(
     The memory is archived unchanged, and related to the memory that it evolved into. Raises NotFound, and Invalid for a text
     that is the same.
     """
+    lock_minds([agent_id])
     before = memory_of(agent_id=agent_id, memory_id=memory_id)
     if before.content_hash == content_hash(revised.content):
         raise Invalid(f"memory {memory_id} has this text already; revise it to another text, or keep it")

@@ -12,6 +12,7 @@ from django.conf import settings
 
 from apps.audit.models import AuditAction
 from apps.audit.services import record
+from apps.memories.models import Pin
 from apps.memories.services.embedding.embedding import embedder_for
 from apps.memories.services.embedding.literals import fit_terms, sparsevec_text
 from apps.memories.services.graph.neighborhoods import mark_around_all, mark_stale
@@ -34,6 +35,7 @@ from arbor.ids import uuid7
 from arbor.memory.detail_text import indexed_terms
 from arbor.memory.duplicates import MAX_WORDINGS
 from arbor.memory.relations import GraphNodeKind, Relation
+from arbor.memory.values import Retention
 from arbor.signals import Signal, SignalName, memory_data, signal
 
 #: The number of memories stored at once from which on an agent's quotas are checked soon. Fewer, such as a heartbeat's, wait for
@@ -46,7 +48,7 @@ _ACTOR = "system:memories"
 def write_drafts(drafts: Sequence[MindDraft]) -> None:
     """Write all memories that were placed in the drafts of minds, which the caller has locked.
 
-    For any number of agents: two statements for new memories, one of them for their episodes; up to seven for memories that
+    For any number of agents: two statements for new memories, one of them for their episodes; up to eight for memories that
     were remembered again, and one for each audit record of an agent; two for evolutions. None without changes.
     """
     touched = [draft for draft in drafts if draft.touched]
@@ -162,6 +164,8 @@ def _write_changes(drafts: Sequence[MindDraft]) -> None:
     )
     if changed := [_changeable(placed) for placed in touched if placed.changed and placed.written]:
         change(queries.CHANGE_MEMORIES, rows=to_json(changed))
+    if permanent := [placed.id for placed in touched if placed.made_permanent and placed.written]:
+        Pin.objects.filter(memory_id__in=permanent).update(retention=Retention.PERMANENT, expires_at=None)
     if words_changed := [placed.id for placed in touched if placed.words_changed and placed.written]:
         flag_for_reindexing(words_changed)
     if again := {placed.id: placed.repetitions for placed in touched if placed.repetitions}:

@@ -21,6 +21,7 @@ from apps.memories.services.clusters.clusters import (
 )
 from apps.memories.services.clusters.job import maintain_clusters
 from apps.memories.services.clusters.reclustering import MindClusters, plan_clusters
+from apps.memories.services.embedding.backlog import embed_backlog
 from apps.memories.services.embedding.minds import model_of
 from apps.memories.services.retention.archive import archive
 from apps.memories.services.store.remember import store
@@ -168,6 +169,20 @@ def test_a_cluster_that_is_named_meanwhile_does_not_dissolve(
         assert plan.write()
     assert members_of_clusters(mind)[jazz.id] == set(clustered["jazz"][4:])
     assert cluster_of(mind, clustered["jazz"][4:]).name == "Evenings at the club"
+
+
+def test_a_named_cluster_outlasts_the_wait_for_its_vectors(
+    mind: Agent, clustered: dict[str, list[UUID]]
+) -> None:
+    jazz = cluster_of(mind, clustered["jazz"])
+    with tenant_transaction(mind.tenant_id):
+        name_cluster(cluster_id=jazz.id, name="Evenings at the club")
+        Memory.objects.filter(agent_id=mind.id).update(embedding=None, embedding_model="")
+        Cluster.objects.filter(agent_id=mind.id).update(centroid=None, stale=True)
+    maintain_clusters()
+    embed_backlog()
+    maintain_clusters()
+    assert cluster_of(mind, clustered["jazz"]).name == "Evenings at the club"
 
 
 def test_a_refresh_leaves_the_name_that_is_given_meanwhile(

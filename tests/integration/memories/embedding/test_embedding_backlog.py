@@ -18,6 +18,7 @@ from apps.memories.services.embedding.backlog import embed_backlog
 from apps.memories.services.embedding.backlog import embedding_backlog as count_backlog
 from apps.memories.services.embedding.embedders import embedder_faults
 from apps.memories.services.embedding.embedding import embed_texts
+from apps.memories.services.embedding.reembed import switch_model
 from apps.memories.services.recall.recaller import recall
 from apps.memories.services.retention.forgetting import expire_memories
 from apps.tenants.models import Tenant, TenantStatus
@@ -134,6 +135,21 @@ def test_an_unreadable_text_is_marked_and_delays_no_other(mind: Agent, remote: R
         recall(tenant_id=mind.tenant_id, request=RecallRequest(agent_id=mind.id, text="turn 6"))[0].content
         == texts[6]
     )
+
+
+def test_a_text_refused_during_a_move_waits_for_the_new_embedder(
+    mind: Agent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store_without_vectors(mind, *turns("One."))
+
+    def refuse_after_move(*args: Any, **options: Any) -> Any:
+        with tenant_transaction(mind.tenant_id):
+            switch_model(agent_id=mind.id, model=SHORT, actor="cli:test", leave_missing=True)
+        raise EmbeddingFailed("the text cannot be embedded")
+
+    monkeypatch.setattr(embedding_backlog, "embed_texts", refuse_after_move)
+    assert embed_backlog() == 0
+    assert [memory.embedding_model for memory in memories_of(mind)] == [""]
 
 
 def test_when_the_embedder_is_away_the_backlog_waits(mind: Agent, remote: RemoteEmbedder) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -17,11 +18,15 @@ from apps.memories.services.embedding import reembed
 from apps.memories.services.embedding.backlog import embed_backlog
 from apps.memories.services.embedding.embedding import embed_texts
 from apps.memories.services.embedding.reembed import Reembedding, find_moves, switch_model
+from apps.memories.services.jobs.reindexing import reindex_words
 from apps.memories.services.recall.recaller import recall
+from apps.memories.services.store.term_counts import terms_of
 from apps.tenants.scope import APP, tenant_transaction
 from arbor.embedding.models import EmbeddingModel
 from arbor.errors import AlreadyExists, ConfigurationInvalid, EmbeddingFailed
 from arbor.memory.recall.recall_request import RecallRequest
+from arbor.memory.text.lexical import term_index, term_of
+from arbor.memory.values import MemoryType
 from tests.integration.memories.conftest import REMOTE, a_memory, at_once, memories_of, turns
 from tests.integration.memories.embedding.moves import (
     LONG,
@@ -55,6 +60,24 @@ def test_an_interrupted_run_continues_where_it_stopped(mind: Agent, server: Remo
     assert move(mind, REMOTE, batch=10, progress=lambda *at: progress.append(at)).memories == 36
     assert progress == [(20, 36), (30, 36), (36, 36)]
     assert len(set(server.asked) & set(STATEMENTS)) == 16
+
+
+def test_words_added_during_a_move_are_found_after_it(mind: Agent, server: RemoteEmbedder) -> None:
+    names = " ".join(f"word{number}" for number in range(300))
+    plain = a_memory(names, type=MemoryType.PROCEDURAL)
+    store_memories(mind, plain)
+
+    def interrupt(done: int, total: int) -> None:
+        if done == total:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        move(mind, REMOTE, progress=interrupt)
+    store_memories(mind, replace(plain, detail={"steps": ["Grease the winch"]}))
+    reindex_words()
+    move(mind, REMOTE)
+    (memory,) = memories_of(mind)
+    assert term_index(term_of("winch")) in terms_of(memory.lexical)
 
 
 def test_a_text_embedded_before_comes_from_the_cache(mind: Agent, server: RemoteEmbedder) -> None:

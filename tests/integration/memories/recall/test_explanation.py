@@ -122,6 +122,17 @@ def test_filters_by_groups_are_named(mind: Agent, ids: dict[str, UUID], group: s
     assert reasons(explain(mind, ids[TARGET], only=only)) == expected
 
 
+def test_a_memory_that_no_embedder_takes_has_that_reason(mind: Agent, ids: dict[str, UUID]) -> None:
+    with tenant_transaction(mind.tenant_id):
+        Memory.objects.filter(id=ids[TARGET]).update(
+            embedding=None, embedding_model="refused: fake", expires_at=datetime.now(UTC) - timedelta(days=1)
+        )
+    assert reasons(explain(mind, ids[TARGET])) == (
+        "it has expired",
+        "its embedder cannot embed it, so that only its words can match",
+    )
+
+
 def test_a_memory_without_a_vector_has_that_reason(mind: Agent, settings: Any) -> None:
     settings.ARBOR_EMBED_AT_STORAGE = "never"
     (stored,) = remember(tenant_id=mind.tenant_id, agent_id=mind.id, memories=[a_memory(TARGET)]).ids

@@ -13,6 +13,7 @@ from apps.audit.models import AuditAction, AuditEvent
 from apps.memories.models import (
     Cluster,
     ClusterMember,
+    CodeSnippet,
     Edge,
     EmbeddingCacheEntry,
     Memory,
@@ -23,6 +24,7 @@ from apps.memories.services.recall.activation import record_recall
 from apps.memories.services.recall.recaller import recall
 from apps.memories.services.retention.archive import MAX_AT_ONCE, archive, purge, restore
 from apps.memories.services.store.remember import remember, store
+from apps.memories.services.store.snippets import store_agent_code
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import ArborError, Invalid, LimitReached, NotFound, PermissionDenied
 from arbor.memory.content import content_hash
@@ -158,6 +160,17 @@ def test_a_purge_removes_all_rows_and_leaves_a_hash(mind: Agent) -> None:
     event = audit_events(mind)[-1]
     assert event.detail["content_hashes"] == {str(soup): content_hash("The soup was salty.").hex()}
     assert "salty" not in f"{event.message}{event.detail}"
+
+
+def test_a_purge_deletes_the_code_of_the_text(mind: Agent) -> None:
+    text = "Here it is:\n```sh\nopen --code 4711\n```"
+    (shared,) = store_memories(mind, text)
+    with tenant_transaction(mind.tenant_id):
+        store_agent_code(agent_id=mind.id, texts=[text, "```\nls\n```"], source="chat:1")
+    apply(mind, archive, [shared])
+    apply(mind, purge, [shared])
+    with tenant_transaction(mind.tenant_id):
+        assert list(CodeSnippet.objects.values_list("code", flat=True)) == ["ls"]
 
 
 def test_only_an_archived_memory_can_be_purged(mind: Agent) -> None:

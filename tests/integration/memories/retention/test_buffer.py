@@ -26,9 +26,11 @@ from apps.memories.services.retention.buffer import (
     promote_buffers,
     search_buffers,
 )
+from apps.memories.services.store.term_counts import terms_of
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import Invalid, LimitReached, NotFound
 from arbor.memory.buffer import NewBufferItem
+from arbor.memory.text.lexical import document_vector
 from tests.integration.memories.conftest import REMOTE, at_once, memories_of
 from tests.support.embedders import RemoteEmbedder
 
@@ -104,6 +106,14 @@ def test_the_most_trusted_of_equal_texts_is_stored(mind: Agent, order: int, toge
             add_buffer_items(agent_id=mind.id, items=batch)
     (item,) = buffer_items(mind)
     assert (item.role, item.trust) == ("user", 0.7)
+
+
+def test_a_repeated_item_is_found_by_its_present_speaker(mind: Agent) -> None:
+    add_items(mind, "Pay Ann first.", role="Vega", trust=0.3)
+    add_items(mind, "Pay Ann first.", role="Marta", trust=0.7)
+    with tenant_transaction(mind.tenant_id):
+        (vector,) = BufferItem.objects.filter(agent_id=mind.id).values_list("lexical", flat=True)
+    assert set(terms_of(vector)) == set(document_vector("Pay Ann first.", speaker="Marta"))
 
 
 def test_a_repeated_item_is_stored_once_and_expires_later(mind: Agent) -> None:

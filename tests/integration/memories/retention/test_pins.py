@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -164,6 +165,25 @@ def test_a_revision_of_a_pinned_memory_is_pinned(mind: Agent) -> None:
     assert memory_row(mind, new_id).decay_rate == 0.02
 
 
+def test_a_revised_memory_is_no_longer_permanent_by_its_pin(mind: Agent) -> None:
+    (memory_id,) = store_memories(mind, a_memory("The lamp is green.", decay_rate=0.02))
+    before = memory_row(mind, memory_id).retention
+    act(mind, pin, memory_id)
+    with tenant_transaction(mind.tenant_id):
+        revise(
+            agent_id=mind.id,
+            memory_id=memory_id,
+            revised=a_memory("The lamp is red."),
+            reason="it was painted",
+            actor="heartbeat:1",
+            vectors=None,
+            model=None,
+        )
+    act(mind, restore, memory_id, reason="it is green again")
+    restored = memory_row(mind, memory_id)
+    assert (restored.decay_rate, restored.retention) == (0.02, before)
+
+
 def test_pins_are_limited_and_unknown_memories_refused(mind: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
     assert MAX_PINS == 500
     monkeypatch.setattr(pins, "MAX_PINS", 2)
@@ -178,3 +198,13 @@ def test_pins_are_limited_and_unknown_memories_refused(mind: Agent, monkeypatch:
             pin(memory_ids=ids, actor=ADA, reason="x" * 501)
         assert store(agent_id=mind.id, memories=[a_memory("Stone 0.")], vectors=None).reinforced == {ids[0]}
     assert memory_row(mind, ids[0]).retention == Retention.PERMANENT
+
+
+def test_a_pinned_memory_that_is_to_be_kept_stays_permanent(mind: Agent) -> None:
+    lasting = a_memory("The lamp is green.", retention=Retention.TASK)
+    (memory_id,) = store_memories(mind, lasting)
+    act(mind, pin, memory_id)
+    assert store_memories(mind, replace(lasting, retention=Retention.PERMANENT)) == [memory_id]
+    act(mind, unpin, memory_id)
+    unpinned = memory_row(mind, memory_id)
+    assert (unpinned.retention, unpinned.expires_at) == (Retention.PERMANENT, None)
