@@ -19,6 +19,7 @@ from arbor.heartbeat.reflex.choices import (
     NEEDED,
     STAYS,
     SUMMARY,
+    SUMMED_UP,
     Draft,
     answer_steps,
     connection,
@@ -50,7 +51,7 @@ _REQUEST = re.compile(
 _STEPS: Mapping[str, str] = {
     "recall": "Gather what I already know about {goal}",
     "connect": "Tie together what I found about {goal}",
-    "synthesize": "Sum up what I know about {goal}",
+    "synthesize": f"{SUMMED_UP} {{goal}}",
     "reflect": "Work out what {goal} still needs",
     "remember": "Write down where {goal} stands",
 }

@@ -226,6 +226,27 @@ def test_an_unsure_proposal_is_deferred_once_and_then_rejected() -> None:
     assert all(decision["reason"] for decision in reply["proposal_decisions"])
 
 
+@pytest.mark.parametrize(
+    ("kind", "content", "decision"),
+    [
+        (
+            ProposalKind.BELIEF,
+            "These came to mind together: Mara said “She leaks.”; Teo said “Ask him.”.",
+            "reject",
+        ),
+        (ProposalKind.BELIEF, "Sum up what I know about “Chart the reef”: Mara said “She leaks.”.", "reject"),
+        (ProposalKind.BELIEF, "The boat leaks.", "accept"),
+        (ProposalKind.PRECONSCIOUS, "These came to mind together: Mara said “She leaks.”.", "accept"),
+    ],
+)
+def test_a_summary_of_its_own_becomes_no_belief(kind: ProposalKind, content: str, decision: str) -> None:
+    proposal = ProposalView(id="p", kind=kind, content=content, confidence=0.83)
+
+    (decided,) = reflex(situation(proposals=[proposal]))["proposal_decisions"]
+
+    assert decided["decision"] == decision
+
+
 def test_a_goal_is_activated_without_permission_to_reprioritize() -> None:
     reply = reflex(situation(goals=[goal(state=GoalState.QUEUED)], actions=ACTIONS.offers(("rest",))))
 
