@@ -11,7 +11,7 @@ from typing import Any
 
 from arbor.clock import format_time
 from arbor.goals.goal_rules import calls_for_work
-from arbor.goals.values import GoalLayer, GoalSource, GoalState, text_key
+from arbor.goals.values import MAX_ACTIVE, GoalLayer, GoalSource, GoalState, text_key
 from arbor.heartbeat.focus import subject_in_turn
 from arbor.heartbeat.reflex.choices import (
     BACK,
@@ -231,12 +231,23 @@ def _activate_goal(situation: Situation, draft: Draft) -> bool:
             continue
         goal = waiting[0]
         reason = f"{quoted(excerpt(goal.title))} has waited long enough."
-        params = {"goal_id": goal.id, "state": up.value}
-        if not draft.add_action("reprioritize", params, reason, goal_id=goal.id):
-            draft.reply.goal_updates.append(GoalUpdate(goal_id=goal.id, state=up, reason=reason))
+        active = situation.active_goals
+        if up is GoalState.ACTIVE and len(active) >= MAX_ACTIVE:
+            aspirations = [other for other in active if other.layer is GoalLayer.ASPIRATION]
+            if not aspirations:
+                return False
+            # Aspirations never end, so the goal would wait for ever.
+            _move(aspirations[-1], GoalState.QUEUED, reason, draft)
+        _move(goal, up, reason, draft)
         draft.add_thought(f"I have time for {quoted(goal.title)}.")
         return True
     return False
+
+
+def _move(goal: GoalView, to: GoalState, reason: str, draft: Draft) -> None:
+    params = {"goal_id": goal.id, "state": to.value}
+    if not draft.add_action("reprioritize", params, reason, goal_id=goal.id):
+        draft.reply.goal_updates.append(GoalUpdate(goal_id=goal.id, state=to, reason=reason))
 
 
 def _question_about(lead: str) -> str:

@@ -247,6 +247,14 @@ def test_a_summary_of_its_own_becomes_no_belief(kind: ProposalKind, content: str
     assert decided["decision"] == decision
 
 
+def test_an_aspiration_makes_room_for_a_waiting_goal() -> None:
+    aspirations = [goal(name, layer=GoalLayer.ASPIRATION) for name in ("reef", "pier", "crane")]
+    reply = reflex(situation(goals=[*aspirations, goal(state=GoalState.QUEUED)]))
+
+    moves = [(action["params"]["goal_id"], action["params"]["state"]) for action in reply["actions"]]
+    assert moves == [("goal-reef", "queued"), ("goal-harbour", "active")]
+
+
 def test_a_goal_is_activated_without_permission_to_reprioritize() -> None:
     reply = reflex(situation(goals=[goal(state=GoalState.QUEUED)], actions=ACTIONS.offers(("rest",))))
 
