@@ -226,7 +226,11 @@ def _activate_goal(situation: Situation, draft: Draft) -> bool:
     if _work(situation):
         return False
     for state, up in ((GoalState.QUEUED, GoalState.ACTIVE), (GoalState.BACKBURNER, GoalState.QUEUED)):
-        waiting = [goal for goal in situation.goals_in(state) if calls_for_work(goal.layer, goal.rule)]
+        waiting = [
+            goal
+            for goal in situation.goals_in(state)
+            if calls_for_work(goal.layer, goal.rule) and not goal.blocked_by
+        ]
         if not waiting:
             continue
         goal = waiting[0]

@@ -255,6 +255,19 @@ def test_an_aspiration_makes_room_for_a_waiting_goal() -> None:
     assert moves == [("goal-reef", "queued"), ("goal-harbour", "active")]
 
 
+def test_rules_wait_with_a_blocked_goal_and_do_other_work() -> None:
+    blocked = goal(blocked_by="the tide", priority=9.0)
+    queued = goal("pier", blocked_by="the tide", state=GoalState.QUEUED)
+    alone = situation(model_is_reflex=True, goals=[blocked, queued], intents=[intent("look")])
+
+    assert mode_of(alone) is Mode.REFLECTION
+    assert mode_of(alone.model_copy(update={"model_is_reflex": False})) is Mode.GOAL_PURSUIT
+    assert reflex(alone)["goal_updates"] == []
+    assert "reprioritize" not in action_names(reflex(alone))
+    with_other = situation(model_is_reflex=True, mode=Mode.PLAN_EXECUTION, goals=[blocked, goal("reef")])
+    assert [plan["goal_id"] for plan in reflex(with_other)["decompositions"]] == ["goal-reef"]
+
+
 def test_a_goal_is_activated_without_permission_to_reprioritize() -> None:
     reply = reflex(situation(goals=[goal(state=GoalState.QUEUED)], actions=ACTIONS.offers(("rest",))))
 
