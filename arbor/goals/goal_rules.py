@@ -1,6 +1,6 @@
 """Goal rules: create goals from needs, from an agent's role and from events (seed 003, 3.7, 10.4).
 
-Each rule creates at most one goal, and none while an earlier one of its goals is open.
+Each rule creates at most one goal, and none while an earlier one of its goals is open or was ended lately.
 """
 
 from __future__ import annotations
@@ -54,6 +54,8 @@ class Circumstances:
 
     #: Rules that have an open goal.
     open_rules: frozenset[str] = frozenset()
+    #: Rules whose goal the agent or a person has ended lately.
+    ended_rules: frozenset[str] = frozenset()
     #: Titles of all open goals.
     open_titles: Sequence[str] = ()
     #: Whether an aspiration is open.
@@ -148,6 +150,8 @@ def apply_goal_rules(circumstances: Circumstances) -> list[RuleGoal]:
         for goal in candidates
         if goal is not None
         and goal.rule not in circumstances.open_rules
+        # Another event is another chance; the other causes last, so that the same goal would come back at once.
+        and (goal.rule is GoalRule.OPPORTUNITY or goal.rule not in circumstances.ended_rules)
         and not any(same_goal(goal.title, title) for title in circumstances.open_titles)
     ]
     return fitting[:MAX_NEW_PER_HEARTBEAT]

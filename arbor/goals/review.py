@@ -164,11 +164,14 @@ def _describe_flag(flag: GoalFlag, goal: ReviewedGoal, now: datetime) -> str:
 def _promotions(goals: Sequence[ReviewedGoal], cluster_names: Sequence[str], now: datetime) -> list[Issue]:
     """Suggest goals to activate: relevant ones while there is room, or the best one while none is active.
 
-    Without room, only an urgent deadline is a reason to make some.
+    Without room, only an urgent deadline is a reason to make some, or that all active goals are aspirations, which are no work.
     """
     active = [goal for goal in goals if goal.state is GoalState.ACTIVE]
     full = len(active) >= MAX_ACTIVE
     queued = [goal for goal in goals if goal.state is GoalState.QUEUED and not goal.blocker.strip()]
+    waiting = [goal for goal in queued if goal.layer is not GoalLayer.ASPIRATION]
+    if full and waiting and all(goal.layer is GoalLayer.ASPIRATION for goal in active):
+        return [_promotion(waiting[0], _NO_WORK)]
     if full:
         queued = [goal for goal in queued if urgency(goal.deadline, now) >= PRESSING]
     scored = [(relevance(goal, cluster_names=cluster_names, now=now), goal) for goal in queued]
@@ -184,6 +187,9 @@ def _promotions(goals: Sequence[ReviewedGoal], cluster_names: Sequence[str], now
 
 
 _MAKE_ROOM = f"its deadline presses; {MAX_ACTIVE} goals are active, so queue one of them to make room"
+_NO_WORK = (
+    f"no active goal calls for work; {MAX_ACTIVE} aspirations are active, so queue one of them to make room"
+)
 
 
 def _promotion(goal: ReviewedGoal, why: str) -> Issue:

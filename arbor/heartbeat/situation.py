@@ -334,10 +334,15 @@ class Situation(SituationPart):
 
     @property
     def pending_intents(self) -> list[IntentView]:
-        """Return the pending intents of active goals, those of the most important goal first, of one goal in order."""
+        """Return the pending intents of active goals, those of the most important goal first, of one goal in order.
+
+        Without those of blocked goals where the reflex policy decides.
+        """
         if not self.intents:
             return []
-        places = {goal.id: place for place, goal in enumerate(self.active_goals)}
+        blocked = self._blocked_for_rules
+        goals = (goal for goal in self.active_goals if goal.id not in blocked)
+        places = {goal.id: place for place, goal in enumerate(goals)}
         pending = (
             intent
             for intent in self.intents
@@ -353,10 +358,18 @@ class Situation(SituationPart):
 
     @property
     def waiting_goals(self) -> frozenset[str]:
-        """Return the ids of the goals whose active plan waits for something that it depends on."""
-        return frozenset(
-            plan.goal_id for plan in self.plans if plan.status is PlanStatus.ACTIVE and plan.waits_for
-        )
+        """Return the ids of the goals whose active plan waits for something that it depends on.
+
+        Where the reflex policy decides, also those of blocked goals: a rule cannot see to what blocks them.
+        """
+        waiting = (plan for plan in self.plans if plan.status is PlanStatus.ACTIVE and plan.waits_for)
+        return self._blocked_for_rules.union(plan.goal_id for plan in waiting)
+
+    @property
+    def _blocked_for_rules(self) -> frozenset[str]:
+        if not self.model_is_reflex:
+            return frozenset()
+        return frozenset(goal.id for goal in self.goals if goal.blocked_by)
 
     @property
     def shown_plan(self) -> PlanView | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
@@ -127,6 +127,8 @@ class PastHeartbeat:
     user_waiting: bool = False
     acted: bool = False
     consolidated: bool = False
+    #: The intervals that passed without a thought before this heartbeat.
+    idle: int = 0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -145,17 +147,26 @@ def after_heartbeat(memory: WorkingMemory, past: PastHeartbeat) -> WorkingMemory
     """Return the working memory after a heartbeat: a full list drops its oldest entries, a repeated one becomes the newest."""
     step = ENGAGED_BY_USER if past.user_waiting else 0
     step += ENGAGED_BY_ACTION if past.acted else -DISENGAGED_BY_REST
+    # Idle intervals count as rest: otherwise an agent that nobody talks to would be fully engaged for ever.
+    step -= DISENGAGED_BY_REST * past.idle
     settled = {_key(text) for text in past.resolved}
     changes: dict[str, Any] = {
         "thoughts": _thought(memory, past.thinking, past.at),
         "concerns": _with_newest(memory.concerns, past.concerns, MAX_CONCERNS, settled),
         "curiosity": _with_newest(memory.curiosity, past.curiosity, MAX_CURIOSITY, settled),
-        "engagement": min(max(memory.engagement + step, 0.0), 1.0),
+        "engagement": round(min(max(memory.engagement + step, 0.0), 1.0), 4),
         "talked": 0 if past.consolidated else memory.talked,
     }
     if past.active_goals is not None:
         changes["active_goals"] = _titles(past.active_goals)
     return within_limit(memory.model_copy(update=changes))
+
+
+def idle_intervals(memory: WorkingMemory, *, interval: timedelta, now: datetime) -> int:
+    """Return the number of intervals of heartbeats without a thought since the last one."""
+    if not memory.thoughts:
+        return 0
+    return max(round((now - memory.thoughts[-1].at) / interval) - 1, 0)
 
 
 def initial_working_memory(

@@ -23,6 +23,7 @@ URGENT = 0.8
 DECAY = 0.05
 
 _HOUR = timedelta(hours=1)
+_DIGITS = 6
 
 
 class Drive(StrEnum):
@@ -119,6 +120,10 @@ class Drives(BaseModel):
     until: datetime | None = None
 
     def level(self, drive: Drive, now: datetime) -> float:
+        """Return the level of a drive, 0 to 1, rounded: at the moment that `next_urgent_at` returns, the drive is urgent."""
+        return round(self.exact_level(drive, now), _DIGITS)
+
+    def exact_level(self, drive: Drive, now: datetime) -> float:
         """Return the level of a drive, 0 to 1."""
         state = self.states[drive]
         if self.until is not None:
@@ -191,7 +196,7 @@ def satisfy_by_contact(drives: Drives, contact: datetime | None) -> Drives:
         return drives
     level = drives.level(drive, contact)
     state = DriveState(
-        level=round(max(level - amount, min(level, BASELINE)), 6),
+        level=round(max(level - amount, min(level, BASELINE)), _DIGITS),
         at=contact,
         satisfied_at=contact,
         building=before.building,
@@ -220,7 +225,7 @@ def after_heartbeat(
             # A satisfaction must not raise a drive that is below its baseline.
             level = max(level - satisfactions[drive], min(level, BASELINE))
         states[drive] = DriveState(
-            level=round(level, 6),
+            level=round(level, _DIGITS),
             at=now,
             satisfied_at=now if drive in satisfactions else before.satisfied_at,
             building=building.get(drive, False),
@@ -234,7 +239,7 @@ def after_idle_heartbeat(drives: Drives, *, now: datetime) -> Drives:
     states = {
         drive: state.model_copy(
             update={
-                "level": round(drives.level(drive, now), 6),
+                "level": drives.level(drive, now),
                 "at": now,
                 "building": state.building and drive is not Drive.REST,
             }
@@ -257,7 +262,7 @@ def next_urgent_at(drives: Drives, now: datetime) -> tuple[datetime, Drive] | No
         if not state.building or level >= URGENT:
             continue
         starts = max(now, _growth_start(state, rule))
-        begins_at = drives.level(drive, starts)
+        begins_at = drives.exact_level(drive, starts)
         moments.append((starts + _HOUR * ((URGENT - begins_at) / rule.rate), drive))
     return min(moments, default=None)
 

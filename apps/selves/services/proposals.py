@@ -198,6 +198,21 @@ def defer(
     return proposal
 
 
+def defer_refused(
+    *, proposal_id: UUID, agent_id: UUID, decided_by: str, reason: str, now: datetime
+) -> Proposal | None:
+    """Defer a pending proposal whose acceptance was refused, unless it only came too soon; return it if it was deferred.
+
+    Otherwise a proposal without room, or about a belief that was dropped, would start heartbeats until it expires.
+    """
+    pending = Proposal.objects.filter(
+        id=proposal_id, agent_id=agent_id, status=ProposalStatus.PENDING
+    ).first()
+    if pending is None or find_proposals_too_soon(agent_id=agent_id, proposals=[pending]):
+        return None
+    return defer(proposal_id=proposal_id, agent_id=agent_id, decided_by=decided_by, reason=reason, now=now)
+
+
 @transaction.atomic
 def revise_belief(
     *,

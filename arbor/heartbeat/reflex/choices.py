@@ -23,6 +23,7 @@ from arbor.memory.relations import Relation
 from arbor.memory.text.lexical import STOP_WORDS, term_of
 from arbor.memory.values import MemoryType
 from arbor.quotations import quoted, shorten
+from arbor.selves.proposals import ProposalKind
 from arbor.workflows.values import COMPLETE_STEP
 
 EXCERPT_LENGTH = 120
@@ -32,6 +33,7 @@ SUMMARY = "About"
 BACK = "Looking back"
 NEEDED = "To be done with"
 GATHERED = "These came to mind together"
+SUMMED_UP = "Sum up what I know about"
 _OWN = (STAYS, f"{SUMMARY} “", BACK, NEEDED, GATHERED, "Heartbeat ", "I wondered")
 
 _WORD = re.compile(r"[^\W\d_]{5,}")
@@ -303,7 +305,7 @@ def connection(first: MemoryView, second: MemoryView) -> dict[str, Any]:
 
 
 def decide_proposals(proposals: list[ProposalView], draft: Draft) -> None:
-    """Accept confident proposals, defer others once, then reject them."""
+    """Accept confident proposals, defer others once, then reject them; reject own summaries as beliefs."""
     for proposal in proposals:
         choice, reason = _choice(proposal)
         draft.reply.proposal_decisions.append(
@@ -312,6 +314,9 @@ def decide_proposals(proposals: list[ProposalView], draft: Draft) -> None:
 
 
 def _choice(proposal: ProposalView) -> tuple[ProposalChoice, str]:
+    if proposal.kind is ProposalKind.BELIEF and proposal.content.startswith((*_OWN, SUMMED_UP)):
+        # Otherwise quotations would become beliefs, a few each day.
+        return ProposalChoice.REJECT, "it is a summary of my own, and says nothing that I could believe"
     sure = f"it was proposed with {proposal.confidence:.0%} confidence"
     if proposal.confidence >= MIN_CONFIDENCE:
         return ProposalChoice.ACCEPT, f"{sure}, which is enough for a rule"

@@ -11,7 +11,7 @@ from typing import Any
 
 from arbor.clock import format_time
 from arbor.goals.goal_rules import calls_for_work
-from arbor.goals.values import GoalLayer, GoalSource, GoalState, text_key
+from arbor.goals.values import MAX_ACTIVE, GoalLayer, GoalSource, GoalState, text_key
 from arbor.heartbeat.focus import subject_in_turn
 from arbor.heartbeat.reflex.choices import (
     BACK,
@@ -19,6 +19,7 @@ from arbor.heartbeat.reflex.choices import (
     NEEDED,
     STAYS,
     SUMMARY,
+    SUMMED_UP,
     Draft,
     answer_steps,
     connection,
@@ -50,7 +51,7 @@ _REQUEST = re.compile(
 _STEPS: Mapping[str, str] = {
     "recall": "Gather what I already know about {goal}",
     "connect": "Tie together what I found about {goal}",
-    "synthesize": "Sum up what I know about {goal}",
+    "synthesize": f"{SUMMED_UP} {{goal}}",
     "reflect": "Work out what {goal} still needs",
     "remember": "Write down where {goal} stands",
 }
@@ -225,17 +226,32 @@ def _activate_goal(situation: Situation, draft: Draft) -> bool:
     if _work(situation):
         return False
     for state, up in ((GoalState.QUEUED, GoalState.ACTIVE), (GoalState.BACKBURNER, GoalState.QUEUED)):
-        waiting = [goal for goal in situation.goals_in(state) if calls_for_work(goal.layer, goal.rule)]
+        waiting = [
+            goal
+            for goal in situation.goals_in(state)
+            if calls_for_work(goal.layer, goal.rule) and not goal.blocked_by
+        ]
         if not waiting:
             continue
         goal = waiting[0]
         reason = f"{quoted(excerpt(goal.title))} has waited long enough."
-        params = {"goal_id": goal.id, "state": up.value}
-        if not draft.add_action("reprioritize", params, reason, goal_id=goal.id):
-            draft.reply.goal_updates.append(GoalUpdate(goal_id=goal.id, state=up, reason=reason))
+        active = situation.active_goals
+        if up is GoalState.ACTIVE and len(active) >= MAX_ACTIVE:
+            aspirations = [other for other in active if other.layer is GoalLayer.ASPIRATION]
+            if not aspirations:
+                return False
+            # Aspirations never end, so the goal would wait for ever.
+            _move(aspirations[-1], GoalState.QUEUED, reason, draft)
+        _move(goal, up, reason, draft)
         draft.add_thought(f"I have time for {quoted(goal.title)}.")
         return True
     return False
+
+
+def _move(goal: GoalView, to: GoalState, reason: str, draft: Draft) -> None:
+    params = {"goal_id": goal.id, "state": to.value}
+    if not draft.add_action("reprioritize", params, reason, goal_id=goal.id):
+        draft.reply.goal_updates.append(GoalUpdate(goal_id=goal.id, state=to, reason=reason))
 
 
 def _question_about(lead: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from arbor.goals.goal_rules import GoalRule
 from arbor.goals.review import GoalFlag
 from arbor.heartbeat.decision import DecisionVerdict
 from arbor.heartbeat.effects import AuditNote
@@ -51,6 +52,8 @@ _LAGGING = frozenset(
 )
 #: Changes of goals that went against the agent.
 _SETBACKS = (GoalChangeKind.BLOCKED, GoalChangeKind.REFUSED)
+#: Changes that close a goal.
+_ENDED = (GoalChangeKind.COMPLETED, GoalChangeKind.ABANDONED)
 #: Percepts with news from outside (`apps.agents.models.PerceptKind`).
 NEWS = frozenset({USER_MESSAGE, PEER_MESSAGE, WEBHOOK, "environment"})
 #: Actions with news from outside.
@@ -109,7 +112,7 @@ def feel(heartbeat: HeartbeatState) -> Steps[HeartbeatState]:
         drives=drives.to_json(),
         mood=mood.model_dump(mode="json"),
         learned=learned_after(before.learned, results),
-        stale_beats=0 if met_new else situation.stale_beats + 1,
+        stale_beats=0 if met_new or _has_explored(situation, changes) else situation.stale_beats + 1,
     )
     # The commit merges this change with that of a concurrent conversation.
     heartbeat = replace(
@@ -270,6 +273,12 @@ def met_something_new(
         or any(is_effort(result) and result.action not in tried for result in results)
         or any(result.action in INQUIRIES and result.outcome is ActionOutcome.SUCCESS for result in results)
     )
+
+
+def _has_explored(situation: Situation, changes: Sequence[GoalChange]) -> bool:
+    """Return whether the goal of curiosity ended: the pressure begins anew, or the next heartbeat would create the goal again."""
+    exploring = {goal.id for goal in situation.goals if goal.rule == GoalRule.CURIOSITY}
+    return any(change.kind in _ENDED and change.goal_id in exploring for change in changes)
 
 
 def learned_after(

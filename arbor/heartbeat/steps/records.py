@@ -39,7 +39,7 @@ from arbor.heartbeat.steps.new_memories import (
 )
 from arbor.heartbeat.steps.orientation import urgent_at, with_next
 from arbor.heartbeat.steps.round_trips import with_percepts_received
-from arbor.heartbeat.working_memory import PastHeartbeat, after_heartbeat
+from arbor.heartbeat.working_memory import PastHeartbeat, after_heartbeat, idle_intervals
 from arbor.memory.buffer import DEFAULT_LIFETIME, NewBufferItem
 from arbor.memory.importance import appraise
 from arbor.memory.trust import max_trust
@@ -260,6 +260,9 @@ def _afterwards(heartbeat: HeartbeatState) -> StateAfterHeartbeat:
         resolved=reply.resolved,
         active_goals=[goal.title for goal in situation.active_goals if goal.id not in finished_ids],
         consolidated=situation.mode is Mode.CONSOLIDATION,
+        idle=idle_intervals(
+            situation.working_memory, interval=heartbeat.rhythm.interval, now=situation.environment.now
+        ),
         at=heartbeat.now,
     )
     memory = after_heartbeat(situation.working_memory, past)

@@ -40,6 +40,8 @@ def test_the_pressure_of_curiosity_follows_the_seed(stale: int, risk: float, pre
         ({"stale_heartbeats": 11, "risk_tolerance": 0.0}, [GoalRule.CURIOSITY]),
         ({"stale_heartbeats": 30, "risk_tolerance": 1.0}, []),
         ({"stale_heartbeats": 21, "open_rules": frozenset({"curiosity"})}, []),
+        ({"stale_heartbeats": 21, "ended_rules": frozenset({"curiosity"})}, []),
+        ({"chances": ["x"], "ended_rules": frozenset({"opportunity"})}, [GoalRule.OPPORTUNITY]),
         ({"exhausted_heartbeats": 2}, []),
         ({"exhausted_heartbeats": 3}, [GoalRule.SURVIVAL]),
         ({"budget_runs_low": True}, [GoalRule.SURVIVAL]),

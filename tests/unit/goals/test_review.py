@@ -118,6 +118,18 @@ def test_a_goal_due_within_a_day_is_suggested_without_room_too() -> None:
     )
 
 
+def test_a_task_is_suggested_where_only_aspirations_are_active() -> None:
+    task = reviewed_goal(GoalState.QUEUED, id="q", layer=GoalLayer.TASK)
+    dream = reviewed_goal(GoalState.QUEUED, id="d", layer=GoalLayer.ASPIRATION)
+    active = [reviewed_goal(id=f"a{number}", layer=GoalLayer.ASPIRATION) for number in range(MAX_ACTIVE)]
+    (issue,) = review([dream, task, *active], cluster_names=(), now=NOW)
+    assert (issue.advice, issue.goal_id) == (Advice.PROMOTE, "q")
+    assert issue.text == (
+        "Map the river: make it active, for no active goal calls for work; 3 aspirations are active, so queue one of them to"
+        " make room."
+    )
+
+
 def test_a_goal_against_a_belief_is_suggested_to_be_abandoned() -> None:
     (issue,) = review([reviewed_goal(contradiction="The river is dry.")], cluster_names=(), now=NOW)
     assert issue.advice is Advice.ABANDON

@@ -21,6 +21,7 @@ from arbor.heartbeat.working_memory import (
     after_heartbeat,
     after_turn,
     as_stored,
+    idle_intervals,
     with_goals,
 )
 from tests.unit.heartbeat.builders import NOW, full_situation, situation
@@ -72,6 +73,14 @@ def test_users_and_actions_raise_engagement(
     memory = after(WorkingMemory(engagement=before), user_waiting=user_waiting, acted=acted)
 
     assert memory.engagement == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(("hours", "expected"), [(0.5, 0.95), (1.04, 0.95), (3, 0.75), (24, 0.0)])
+def test_idle_intervals_lower_engagement(hours: float, expected: float) -> None:
+    memory = WorkingMemory(engagement=0.9, thoughts=[Thought(text="a", at=NOW - timedelta(hours=hours))])
+    idle = idle_intervals(memory, interval=timedelta(hours=1), now=NOW)
+
+    assert after(memory, idle=idle).engagement == expected
 
 
 @given(st.lists(st.text(min_size=1), max_size=30), st.text())

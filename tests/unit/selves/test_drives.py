@@ -120,6 +120,19 @@ def test_the_next_urgent_moment_is_predicted(
         assert following[0] - NOW == pytest.approx(hours(in_h), abs=timedelta(seconds=1))
 
 
+@pytest.mark.parametrize("minutes", [1, 17, 58.3, 61.7, 143.21])
+def test_a_drive_is_urgent_at_the_predicted_moment(minutes: float) -> None:
+    found = drives(Drive.CONNECTION, building=True)
+    for count in range(1, 24):
+        now = NOW + timedelta(minutes=minutes * count)
+        predicted = next_urgent_at(found, now)
+        found = after_idle_heartbeat(found, now=now)
+        assert predicted is not None
+        # The heartbeat is due then, and the level moves no further.
+        until_then = found.model_copy(update={"until": predicted[0]})
+        assert until_then.is_pressing(Drive.CONNECTION, predicted[0] + hours(1))
+
+
 def test_drives_stop_where_no_heartbeat_is_planned() -> None:
     found = drives(Drive.CURIOSITY, building=True).model_copy(update={"until": NOW + hours(5)})
 
@@ -163,7 +176,7 @@ def test_a_level_stays_in_range_and_is_urgent_as_predicted(
     assert 0 <= own.level(drive, NOW + hours(after_h)) <= 1
     predicted = next_urgent_at(own, NOW)
     if predicted is not None:
-        assert own.level(predicted[1], predicted[0] + timedelta(seconds=1)) >= URGENT - 1e-6
+        assert own.level(predicted[1], predicted[0]) >= URGENT
 
 
 @pytest.mark.parametrize(

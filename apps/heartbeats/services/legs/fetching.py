@@ -193,13 +193,18 @@ class Fetcher:
 
     def _decide(self, member: LeasedHeartbeat) -> str:
         need: needs.DecideProposal = member.need
-        proposal = _PROPOSAL_DECISIONS[need.choice.decision](
-            proposal_id=need.proposal_id,
-            agent_id=member.agent.id,
-            decided_by=member.source,
-            reason=need.choice.reason,
-            now=self._now,
-        )
+        about: dict[str, Any] = {
+            "proposal_id": need.proposal_id,
+            "agent_id": member.agent.id,
+            "decided_by": member.source,
+            "now": self._now,
+        }
+        try:
+            proposal = _PROPOSAL_DECISIONS[need.choice.decision](reason=need.choice.reason, **about)
+        except ArborError as error:
+            if need.choice.decision is ProposalChoice.ACCEPT:
+                proposals.defer_refused(reason=str(error), **about)
+            raise
         return f"{need.choice.decision} {proposal.kind}: {shorten(proposal.content, _SUMMARY_LENGTH)} ({proposal.reason})"
 
     def _record_meetings(self, member: LeasedHeartbeat) -> Any:

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from apps.goals.services.queries import EXPERIENCED
+from apps.goals.services.queries import EXPERIENCE_SPAN, EXPERIENCED
 from apps.memories.services.recall.queries import RECALLED_DETAIL
 from apps.tenants.packing import unpack
 from apps.tenants.statements import fetch
@@ -100,11 +100,20 @@ GOAL_COLUMNS = f"""
     s.learned,
     ({EXPERIENCED}) AS experienced
 """  # noqa: S608 (no external input)
-#: The input of the goal rules (`arbor.goals.goal_rules`), besides the self and the latest heartbeats.
-CIRCUMSTANCE_COLUMN = """
+#: The input of the goal rules (`arbor.goals.goal_rules`), besides the self and the latest heartbeats. The rules of the goals that
+#: ended last, but for those of goals that rules closed: within a day, of aspirations at any time.
+CIRCUMSTANCE_COLUMN = f"""
     (SELECT json_build_array(coalesce(sum(successes), 0), coalesce(sum(interactions), 0)) FROM selves_peermodel
-        WHERE tenant_id = a.tenant_id AND peer_id = a.id) AS reputation
-"""
+        WHERE tenant_id = a.tenant_id AND peer_id = a.id) AS reputation,
+    (SELECT json_agg(DISTINCT ended.rule) FROM (
+        SELECT (SELECT g.rule FROM goals_goal g WHERE g.tenant_id = a.tenant_id AND g.id = e.goal_id
+            AND (g.layer = 'aspiration' OR e.at > now() - interval '1 day')) AS rule
+        FROM (
+            SELECT goal_id, at FROM goals_satisfaction
+            WHERE tenant_id = a.tenant_id AND agent_id = a.id ORDER BY at DESC LIMIT {EXPERIENCE_SPAN}
+        ) e
+    ) ended WHERE ended.rule <> '') AS ended_rules
+"""  # noqa: S608 (no external input)
 _OF_AGENTS = f"""
 SELECT a.id, {GOAL_COLUMNS} FROM agents_agent a
 LEFT JOIN agents_agentstate s ON s.tenant_id = a.tenant_id AND s.agent_id = a.id

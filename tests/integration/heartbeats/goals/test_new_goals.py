@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import re
+from typing import Any
+
+import psycopg
+import pytest
 
 from apps.agents.models import Agent, AgentState, Percept, PerceptKind
 from apps.goals.models import Goal, GoalMemoryLink, Satisfaction
@@ -76,6 +80,34 @@ def test_goal_rules_create_three_goals_at_most_in_a_heartbeat(
     assert "Go where nobody has looked" in prompt
     reasons = [item["reason"] for item in last_done(agent).dropped]
     assert reasons == ["one heartbeat creates at most 3 new goals"]
+
+
+@pytest.mark.parametrize(("hours", "returns"), [(1, []), (25, ["curiosity"])])
+def test_a_goal_by_rule_does_not_return_once_a_person_ended_it(
+    run_replies: RunReplies,
+    agent: Agent,
+    goals: tuple[Goal, Goal],
+    superuser: psycopg.Connection[Any],
+    hours: int,
+    returns: list[str],
+) -> None:
+    traits = dict.fromkeys(("risk_tolerance", "collaboration", "depth_vs_breadth", "quality_vs_speed"), 0.5)
+    for _ in range(2):
+        with tenant_transaction(agent.tenant_id):
+            Agent.objects.filter(id=agent.id).update(genome={"role": "EXPLORER", "traits": traits})
+            AgentState.objects.filter(agent_id=agent.id).update(stale_beats=99)
+        run_replies(REST)
+        with tenant_transaction(agent.tenant_id):
+            by_rule = Goal.objects.filter(agent_id=agent.id).exclude(rule="")
+            found = sorted(
+                by_rule.filter(state__in=["active", "queued", "backburner"]).values_list("rule", flat=True)
+            )
+            for goal_id in by_rule.filter(state__in=["active", "queued", "backburner"]).values_list(
+                "id", flat=True
+            ):
+                move_goal(goal_id=goal_id, to=GoalState.ABANDONED, reason="not now")
+        superuser.execute("UPDATE goals_satisfaction SET at = at - make_interval(hours => %s)", [hours])
+    assert found == returns
 
 
 def test_a_goal_by_rule_has_its_priority_and_place_at_once(

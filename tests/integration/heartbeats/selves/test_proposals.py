@@ -24,7 +24,8 @@ from apps.selves.models import (
 from apps.selves.services.proposals import accept, find_proposals_too_soon
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import LimitReached
-from arbor.selves.proposals import ProposalKind, ProposalStatus
+from arbor.selves.proposals import MAX_DEFERRALS, ProposalKind, ProposalStatus
+from arbor.selves.values import MAX_OF_KIND, AspectKind
 from tests.factories.selves import BeliefFactory, IdentityAspectFactory, PreferenceFactory, SelfChangeFactory
 from tests.integration.heartbeats.conftest import REST, last_heartbeat
 from tests.integration.heartbeats.heartbeat_runner import HeartbeatRunner, reply_of, store_fact
@@ -66,10 +67,27 @@ def test_an_agent_accepts_one_aspect_in_four_hours(heartbeats: HeartbeatRunner, 
     first, second = propose_change(agent), propose_change(agent, content="Storms please me.")
     heartbeats.run(reply_deciding(first, "accept"))
     heartbeats.run(reply_deciding(second, "accept"))
-    assert reload(agent, second).status == ProposalStatus.PENDING
+    later = reload(agent, second)
+    assert (later.status, later.deferrals) == (ProposalStatus.PENDING, 0)
     (dropped,) = last_heartbeat(agent).dropped
     assert dropped["path"] == "proposal_decisions[0]"
     assert "changes slowly" in dropped["reason"]
+
+
+def test_a_proposal_without_room_expires_when_accepted_in_vain(
+    heartbeats: HeartbeatRunner, agent: Agent
+) -> None:
+    with tenant_transaction(agent.tenant_id):
+        for number in range(MAX_OF_KIND):
+            IdentityAspectFactory(agent=agent, kind=AspectKind.TRAIT, content=f"Trait {number}")
+    proposal = propose_change(agent, content="tidal", change={"aspect": "trait"})
+    for _ in range(MAX_DEFERRALS):
+        heartbeats.run(reply_deciding(proposal, "accept"))
+    (dropped,) = last_heartbeat(agent).dropped
+    assert "at most 15 of the kind trait" in dropped["reason"]
+    expired = reload(agent, proposal)
+    assert expired.status == ProposalStatus.EXPIRED
+    assert expired.reason.startswith("put off 5 times; an agent has at most 15")
 
 
 def store_past_change(

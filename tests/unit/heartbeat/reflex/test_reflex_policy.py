@@ -226,6 +226,48 @@ def test_an_unsure_proposal_is_deferred_once_and_then_rejected() -> None:
     assert all(decision["reason"] for decision in reply["proposal_decisions"])
 
 
+@pytest.mark.parametrize(
+    ("kind", "content", "decision"),
+    [
+        (
+            ProposalKind.BELIEF,
+            "These came to mind together: Mara said “She leaks.”; Teo said “Ask him.”.",
+            "reject",
+        ),
+        (ProposalKind.BELIEF, "Sum up what I know about “Chart the reef”: Mara said “She leaks.”.", "reject"),
+        (ProposalKind.BELIEF, "The boat leaks.", "accept"),
+        (ProposalKind.PRECONSCIOUS, "These came to mind together: Mara said “She leaks.”.", "accept"),
+    ],
+)
+def test_a_summary_of_its_own_becomes_no_belief(kind: ProposalKind, content: str, decision: str) -> None:
+    proposal = ProposalView(id="p", kind=kind, content=content, confidence=0.83)
+
+    (decided,) = reflex(situation(proposals=[proposal]))["proposal_decisions"]
+
+    assert decided["decision"] == decision
+
+
+def test_an_aspiration_makes_room_for_a_waiting_goal() -> None:
+    aspirations = [goal(name, layer=GoalLayer.ASPIRATION) for name in ("reef", "pier", "crane")]
+    reply = reflex(situation(goals=[*aspirations, goal(state=GoalState.QUEUED)]))
+
+    moves = [(action["params"]["goal_id"], action["params"]["state"]) for action in reply["actions"]]
+    assert moves == [("goal-reef", "queued"), ("goal-harbour", "active")]
+
+
+def test_rules_wait_with_a_blocked_goal_and_do_other_work() -> None:
+    blocked = goal(blocked_by="the tide", priority=9.0)
+    queued = goal("pier", blocked_by="the tide", state=GoalState.QUEUED)
+    alone = situation(model_is_reflex=True, goals=[blocked, queued], intents=[intent("look")])
+
+    assert mode_of(alone) is Mode.REFLECTION
+    assert mode_of(alone.model_copy(update={"model_is_reflex": False})) is Mode.GOAL_PURSUIT
+    assert reflex(alone)["goal_updates"] == []
+    assert "reprioritize" not in action_names(reflex(alone))
+    with_other = situation(model_is_reflex=True, mode=Mode.PLAN_EXECUTION, goals=[blocked, goal("reef")])
+    assert [plan["goal_id"] for plan in reflex(with_other)["decompositions"]] == ["goal-reef"]
+
+
 def test_a_goal_is_activated_without_permission_to_reprioritize() -> None:
     reply = reflex(situation(goals=[goal(state=GoalState.QUEUED)], actions=ACTIONS.offers(("rest",))))
 

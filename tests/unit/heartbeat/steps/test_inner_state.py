@@ -19,7 +19,7 @@ from arbor.heartbeat.views import ActionTallyView, MatchedBoundary
 from arbor.selves.boundaries import BoundaryResponse
 from arbor.selves.drives import Drive, Drives, DriveState, read_drives
 from arbor.selves.emotions import USUAL, Event, Mood
-from tests.unit.heartbeat.builders import NOW, percept, situation
+from tests.unit.heartbeat.builders import NOW, goal, percept, situation
 from tests.unit.heartbeat.state_builders import (
     HEARTBEAT,
     HOUR,
@@ -148,6 +148,26 @@ def test_heartbeats_without_anything_new_are_counted(
     records: list[Any], view: dict[str, Any], stale: int
 ) -> None:
     assert run_feel(*records, view=view).state.stale_beats == stale
+
+
+@pytest.mark.parametrize(
+    ("rule", "kind", "stale"),
+    [
+        ("curiosity", GoalChangeKind.COMPLETED, 0),
+        ("curiosity", GoalChangeKind.ABANDONED, 0),
+        ("curiosity", GoalChangeKind.PROGRESSED, 31),
+        ("", GoalChangeKind.COMPLETED, 31),
+    ],
+)
+def test_the_end_of_the_goal_to_explore_begins_the_count_anew(
+    rule: str, kind: GoalChangeKind, stale: int
+) -> None:
+    change = GoalChange(kind=kind, goal_id="goal-reef", title="x", change="y")
+    heartbeat = run_feel(
+        view={"stale_beats": 30, "goals": [goal("reef", rule=rule)]},
+        present=TurnRecord(goal_changes=[change]),
+    )
+    assert heartbeat.state.stale_beats == stale
 
 
 def test_success_counts_and_lessons_of_actions_are_recorded() -> None:
