@@ -90,6 +90,20 @@ def test_a_token_of_one_agent_reaches_no_other(tenant: Tenant, owner: Caller, ve
     assert own.post("/agents", {"name": "Deneb", "template": "Scout"}).status_code == 403
 
 
+def test_a_token_of_one_agent_makes_and_reads_no_other(
+    tenant: Tenant, owner: Caller, vega: dict[str, Any]
+) -> None:
+    lyra = owner.post("/agents", {"name": "Lyra", "template": "Scout"}).json()
+    seed = owner.post(f"/agents/{lyra['id']}/seeds").json()
+    own = caller_of(tenant, Role.OWNER, agent_id=vega["id"])
+    path = f"/agents/{vega['id']}"
+    assert own.post(f"{path}/fork", {"name": "Deneb"}).status_code == 403
+    assert own.post(f"{path}/merge", {"seed_id": seed["id"], "dry_run": True}).status_code == 403
+    granted = own.post(f"{path}/capabilities", {"resource": "arbor://fs/read/notes/**"}).json()
+    delegation = {"to_agent_id": lyra["id"]}
+    assert own.post(f"{path}/capabilities/{granted['id']}/delegate", delegation).status_code == 403
+
+
 def test_requests_of_a_suspended_tenant_are_refused(tenant: Tenant, owner: Caller) -> None:
     suspend_tenant(slug=tenant.slug, actor="test")
     response = owner.get("/agents")
