@@ -108,6 +108,13 @@ def test_a_change_with_own_transactions_checks_its_version(owner: Caller) -> Non
     assert owner.get(path).json() == change
 
 
+@pytest.mark.parametrize("tag", ["abc", "", "W/abc"])
+def test_an_unreadable_version_is_refused(owner: Caller, vega: dict[str, Any], tag: str) -> None:
+    path = f"/agents/{vega['id']}/policy"
+    refused = owner.send("patch", path, {"daily_beats": 5}, If_Match=tag)
+    assert (refused.status_code, owner.get(path).json()["daily_beats"]) == (422, None)
+
+
 def test_a_change_of_a_version_counts_as_one_request(
     owner: Caller, vega: dict[str, Any], settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
