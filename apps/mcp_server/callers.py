@@ -77,14 +77,24 @@ def served_agents(caller: McpCaller) -> QuerySet[Agent]:
 def called_agent(context: ToolContext, ref: str | None) -> CalledAgent:
     """Return the agent that a call names, or the only agent that the caller may use.
 
-    Raises NotFound, Invalid if the call must name an agent, and PermissionDenied for an agent that is not served here.
+    Raises NotFound, also for an agent that is not served here, and Invalid if the call must name an agent.
     """
     with caller_transaction(context) as caller:
-        agent = _only_agent(caller) if ref is None else find_agent(ref)
-        if caller.only_agent not in (None, agent.id):
-            served_name = Agent.objects.values_list("name", flat=True).get(id=caller.only_agent)
-            raise PermissionDenied(f"this server serves {served_name} alone, not {agent.name}")
+        agent = _only_agent(caller) if ref is None else _find_served(caller, ref)
         return CalledAgent(id=agent.id, name=agent.name, caller=caller)
+
+
+def _find_served(caller: McpCaller, ref: str) -> Agent:
+    """Find an agent by name or id. Raises NotFound, which names other agents only to a caller who may use them."""
+    try:
+        agent = find_agent(ref)
+    except NotFound:
+        if caller.only_agent is None:
+            raise
+    else:
+        if caller.only_agent in (None, agent.id):
+            return agent
+    raise NotFound(f"this server serves {_only_agent(caller).name} alone: it has no agent {ref!r}")
 
 
 def _only_agent(caller: McpCaller) -> Agent:

@@ -285,8 +285,9 @@ class TestAccess:
         assert [line["name"] for line in client.tool("list_agents")["agents"]] == ["Bea"]
         assert client.tool("show_health")["agents"]["active"] == 1
         assert client.tool("remember", content="Mine.")["agent"] == "Bea"
-        with pytest.raises(ToolFailed, match="this server serves Bea alone, not Ada"):
-            client.tool("recall", query="x", agent="Ada")
+        for name in ("Ada", str(agent.id), "nobody"):
+            with pytest.raises(ToolFailed, match=f"serves Bea alone: it has no agent '{name}'$"):
+                client.tool("recall", query="x", agent=name)
         with pytest.raises(ToolFailed, match="say which agent is meant: agent is one of Ada, Bea"):
             InProcessClient(tenant=tenant).tool("recall", query="x")
 
