@@ -212,6 +212,18 @@ class TestContacts:
 
         assert InProcessClient(tenant=tenant, calls_models=False).run(use)["reply"] == "At noon."
 
+    def test_a_message_that_is_repeated_waits_for_its_answer(
+        self, tenant: Tenant, agent: Agent, fleet: Fleet, settings: Any
+    ) -> None:
+        settings.ARBOR_MODEL_DEADLINE_S = 0.1
+        client = InProcessClient(tenant=tenant, calls_models=False)
+        for _ in range(2):
+            with pytest.raises(ToolFailed, match="send the same message again to wait for it"):
+                client.tool("chat", message="When does the ferry leave?")
+        assert len(fleet.messages) == 1
+        with pytest.raises(ToolFailed, match="has not answered yet"):
+            client.tool("chat", message="And when does it return?")
+
     def test_an_event_waits_for_the_next_heartbeat(self, client: InProcessClient, tenant: Tenant) -> None:
         event = client.tool("notify_agent", event="The build failed.", kind="error", detail={"job": 7})
         message = client.tool("message_agent", text="Please look at the build.")
