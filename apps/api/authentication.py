@@ -111,7 +111,8 @@ async def _may_upload(token: str, role: Role) -> bool:
     except (ArborError, DatabaseError):
         # The operation reports the reason.
         return False
-    return not (access.suspended or access.tasks_only) and access.role.rank >= role.rank
+    is_refused = access.suspended or access.tasks_only or access.agent_id is not None
+    return not is_refused and access.role.rank >= role.rank
 
 
 #: The default of all operations: a viewer reads, an operator changes.
