@@ -266,6 +266,8 @@ class TestProposals:
                 ],
             )
         (proposal,) = client.tool("list_proposals")["proposals"]
+        with pytest.raises(ToolFailed, match="at most 500 characters"):
+            client.tool("decide_proposal", proposal=proposal["id"], decision="reject", reason="No. " * 126)
         decided = client.tool("decide_proposal", proposal=proposal["id"], decision="reject", reason="No.")
         assert (decided["status"], decided["decided_by"]) == ("rejected", ACTOR)
         assert client.tool("list_proposals")["proposals"] == []
