@@ -78,8 +78,8 @@ class Arbor(Catalogue["Arbor"]):
                 if response.is_error:
                     response.read()
                     check(response)
-                for line in response.iter_lines():
-                    yield from reader.feed(line)
+                for text in response.iter_text():
+                    yield from reader.feed(text)
             finally:
                 response.close()
         except httpx.TransportError as error:
@@ -154,8 +154,8 @@ class AsyncArbor(Catalogue["AsyncArbor"]):
                 if response.is_error:
                     await response.aread()
                     check(response)
-                async for line in response.aiter_lines():
-                    for event in reader.feed(line):
+                async for text in response.aiter_text():
+                    for event in reader.feed(text):
                         yield event
             finally:
                 await response.aclose()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
@@ -12,6 +13,10 @@ import httpx
 LAST_EVENT_ID = "Last-Event-ID"
 #: Events may be minutes apart; the server sends comments in between.
 STREAM_TIMEOUT = httpx.Timeout(60.0, connect=5.0, read=90.0)
+
+
+#: A CR at the end of a part may be followed by its LF.
+_LINE_END = re.compile(r"\r\n|\n|\r(?!\Z)")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,15 +50,24 @@ class StreamCall:
 
 
 class EventReader:
-    """Assembles events from the lines of a stream."""
+    """Assembles events from the text of a stream.
+
+    The text is split at CR and LF only: `splitlines` and `httpx` also split at U+2028 and others, which are parts of texts.
+    """
 
     def __init__(self) -> None:
+        self._rest = ""
         self._id = ""
         self._name = ""
         self._data: list[str] = []
 
-    def feed(self, line: str) -> Iterator[Event]:
-        """Yield the event that a line completes, if any."""
+    def feed(self, text: str) -> Iterator[Event]:
+        """Yield the events that a part of the text completes."""
+        *lines, self._rest = _LINE_END.split(self._rest + text)
+        for line in lines:
+            yield from self._read_line(line)
+
+    def _read_line(self, line: str) -> Iterator[Event]:
         if not line:
             if self._data:
                 yield Event(id=self._id, name=self._name or "message", data=_read("\n".join(self._data)))

@@ -19,7 +19,7 @@ import pytest
 import arbor_client as client_package
 from arbor_client import Arbor, AsyncArbor
 from arbor_client.calls import Call
-from arbor_client.streams import StreamCall
+from arbor_client.streams import EventReader, StreamCall
 
 AGENT = {
     "id": "01890000-0000-7000-8000-000000000001",
@@ -292,6 +292,19 @@ def test_a_stream_yields_events(run: Run) -> None:
         ("7", "message", "plain"),
     ]
     assert server.requests[0].headers["last-event-id"] == "6"
+
+
+def test_a_stream_is_split_at_its_own_line_breaks_only(run: Run) -> None:
+    text = 'id: 7\r\ndata: {"text": "a\u2028b\u0085c"}\r\n\r\ndata: plain\r\rdata: cut off'
+    server = ScriptedServer(httpx.Response(200, text=text))
+    events = run(server, lambda client: client.stream(StreamCall(path="/s")))
+    assert [(event.id, event.data) for event in events] == [
+        ("7", {"text": "a\u2028b\u0085c"}),
+        ("7", "plain"),
+    ]
+    reader = EventReader()
+    # The parts of a response end anywhere, also between CR and LF.
+    assert [event.data for part in text for event in reader.feed(part)] == [event.data for event in events]
 
 
 def test_a_stream_outlasts_the_timeout_of_requests(run: Run) -> None:
