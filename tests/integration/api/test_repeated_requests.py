@@ -83,6 +83,13 @@ def test_a_known_version_is_not_sent_again(owner: Caller, vega: dict[str, Any]) 
     assert owner.send("get", path, If_None_Match=tag).status_code == 200
 
 
+def test_a_version_that_a_proxy_made_weak_is_known(owner: Caller, vega: dict[str, Any]) -> None:
+    # A proxy that compresses a response marks its ETag as weak.
+    path = f"/agents/{vega['id']}/policy"
+    weak = f"W/{owner.get(path)['ETag']}"
+    assert owner.send("get", path, If_None_Match=weak).status_code == 304
+
+
 def test_a_change_of_an_old_version_is_refused(owner: Caller, vega: dict[str, Any]) -> None:
     path = f"/agents/{vega['id']}/policy"
     tag = owner.get(path)["ETag"]
