@@ -31,7 +31,7 @@ Written by `make reference` from the operations themselves; `make check` compare
 ([openapi.json](openapi.json), `/api/v1/openapi.json`), which `/api/v1/docs` shows in a browser. [Use the API](../how-to/use-the-api.md) has examples.
 
 - **Paths** begin with `/api/v1`.
-- **Token**: the least role that its token needs. A token of one agent reaches the operations below `/agents/{agent_id}` of that agent, and those marked with a star.
+- **Token**: the least role that its token needs. A token of one agent reaches the operations below `/agents/{agent_id}` of that agent, except those that reach other agents (`fork`, `merge`, `delegate`), and those marked with a star.
 - **Client**: the method of `arbor-client` ([Python API](python-api.md)) on an `Arbor` or `AsyncArbor`. Where there is none, a program sends the request itself.
 
 Beside it the same process serves `/healthz` and `/readyz` (without a token), [OpenAI's protocol](../how-to/connect-chat-clients.md) below `/v1` and

@@ -24,11 +24,17 @@ class BearerToken(HttpBearer):
 
     openapi_description = "A token of one tenant: `arbor token create NAME --role viewer`."
 
-    def __init__(self, role: Role | None = None, *, tenant_wide: bool = True) -> None:
-        """`role` None: viewer to read, operator to change. Without `tenant_wide`, the operation itself checks the agent of the token."""
+    def __init__(
+        self, role: Role | None = None, *, tenant_wide: bool = True, reaches_others: bool = False
+    ) -> None:
+        """`role` None: viewer to read, operator to change. Without `tenant_wide`, the operation itself checks the agent of the token.
+
+        `reaches_others`: the operation reaches other agents than that of its path, so a token of one agent is refused.
+        """
         super().__init__()
         self._role = role
         self._tenant_wide = tenant_wide
+        self._reaches_others = reaches_others
 
     def role_for(self, method: str | None) -> Role:
         """Return the least role that a request of this method needs."""
@@ -48,7 +54,7 @@ class BearerToken(HttpBearer):
             # The reading for `If-Match` is a part of the request that was authenticated and counted before.
             _count(request, access)
         named = _agent_of_path(request)
-        if named is None and self._tenant_wide:
+        if self._reaches_others or (named is None and self._tenant_wide):
             require_reach(access, None)
         if not access.agent_exists or (named is not None and access.agent_id not in {None, named}):
             raise NotFound(f"there is no agent {named} in this tenant")
@@ -104,7 +110,8 @@ async def _may_upload(token: str, role: Role) -> bool:
     except (ArborError, DatabaseError):
         # The operation reports the reason.
         return False
-    return not (access.suspended or access.tasks_only) and access.role.rank >= role.rank
+    is_refused = access.suspended or access.tasks_only or access.agent_id is not None
+    return not is_refused and access.role.rank >= role.rank
 
 
 #: The default of all operations: a viewer reads, an operator changes.
@@ -112,6 +119,9 @@ BY_METHOD = BearerToken()
 READ = BearerToken(Role.VIEWER)
 OPERATE = BearerToken(Role.OPERATOR)
 ADMINISTER = BearerToken(Role.OWNER)
+#: For operations about the agent of their path that also create, read or change another one.
+OPERATE_AGENTS = BearerToken(Role.OPERATOR, reaches_others=True)
+ADMINISTER_AGENTS = BearerToken(Role.OWNER, reaches_others=True)
 #: For operations without an agent in their path that a token of one agent may call: they check `access_of(request).agent_id`.
 READ_OWN = BearerToken(Role.VIEWER, tenant_wide=False)
 STREAM_OWN = AsyncBearerToken(Role.VIEWER, tenant_wide=False)

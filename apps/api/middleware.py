@@ -109,7 +109,8 @@ def _log_answer(request: HttpRequest, response: HttpResponseBase, ms: float) -> 
 def _add_etag(request: HttpRequest, response: HttpResponse) -> HttpResponse:
     """Add the ETag to a response; return 304 without a body if the client has this version."""
     tag = etag_of(response.content)
-    if tag in parse_etags(request.headers.get("If-None-Match", "")):
+    # A proxy that compresses responses marks their tags as weak.
+    if tag in [sent.removeprefix("W/") for sent in parse_etags(request.headers.get("If-None-Match", ""))]:
         known = response
         response = HttpResponseNotModified()
         # The client caches what it has for as long as a whole response would be cached.

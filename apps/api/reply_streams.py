@@ -10,13 +10,18 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
+import structlog
 from django.conf import settings
+from django.db import InterfaceError, OperationalError
 from django.http import HttpRequest, StreamingHttpResponse
 
 from apps.api.threads import in_thread
 from apps.contacts.services.partial_replies import READ_EVERY_S, read_progress
 from apps.tenants.scope import tenant_transaction
 from arbor.contacts.reply_progress import ReplyEvent, ReplyEventKind, ReplyFollower, ReplyProgress
+from arbor.errors import NotFound
+
+log = structlog.get_logger(__name__)
 
 #: Seconds of silence after which a stream sends a comment, so that no proxy closes it.
 COMMENT_EVERY_S = 10.0
@@ -38,13 +43,23 @@ class FollowedTurn:
 async def reply_events(turn: FollowedTurn, *, last_id: str = "") -> AsyncIterator[ReplyEvent | None]:
     """Yield the events of a reply until its end, after the event `last_id`; None is a keep-alive.
 
-    Ends without a last event if no answer comes in time; the turn is answered later.
+    Ends without a last event if no answer comes in time; the turn is answered later. While the database does not answer,
+    nothing is yielded but keep-alives.
     """
     follower, started = ReplyFollower(), time.monotonic()
-    sent_at = started
-    progress = await in_thread(_read, turn)
-    events = [*follower.resume(last_id, progress), *follower.advance(progress)]
+    sent_at, is_resumed = started, False
     while True:
+        events: list[ReplyEvent] = []
+        try:
+            progress = await in_thread(_read, turn)
+        except (OperationalError, InterfaceError) as error:
+            log.warning("reply_read_failed", turn_id=str(turn.turn_id), error=str(error))
+        except NotFound as error:
+            # The agent was destroyed.
+            events = [ReplyEvent(kind=ReplyEventKind.ERROR, text=str(error))]
+        else:
+            resumed = [] if is_resumed else follower.resume(last_id, progress)
+            events, is_resumed = [*resumed, *follower.advance(progress)], True
         for event in events:
             yield event
             if event.is_last:
@@ -58,7 +73,6 @@ async def reply_events(turn: FollowedTurn, *, last_id: str = "") -> AsyncIterato
             sent_at = now
             yield None
         await asyncio.sleep(READ_EVERY_S)
-        events = follower.advance(await in_thread(_read, turn))
 
 
 async def last_event(turn: FollowedTurn) -> ReplyEvent | None:

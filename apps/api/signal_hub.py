@@ -12,6 +12,7 @@ from weakref import WeakKeyDictionary
 
 import structlog
 from django.conf import settings
+from django.db import InterfaceError, OperationalError
 
 from apps.access.services import TokenAccess, live_tokens
 from apps.api.threads import in_thread
@@ -153,7 +154,14 @@ async def live_signals(
     while not listener.ended:
         if listener.behind:
             listener.behind = False
-            page = await in_thread(read_page, listener.access.tenant_id, cursor, wanted)
+            try:
+                page = await in_thread(read_page, listener.access.tenant_id, cursor, wanted)
+            except (OperationalError, InterfaceError) as error:
+                # As in the reader: the stream stays open and misses nothing.
+                log.warning("signal_read_failed", tenant_id=str(listener.access.tenant_id), error=str(error))
+                listener.behind = True
+                await asyncio.sleep(POLL_S)
+                continue
             listener.behind = listener.behind or page.more
         elif listener.pages:
             page = listener.pages.popleft()

@@ -32,13 +32,15 @@ def try_lock(request: HttpRequest, name: str) -> bool:
 def require_match(request: HttpRequest) -> None:
     """Compare `If-Match` with the current version of the resource, in the transaction of the change, or in one right before it.
 
-    Raises PreconditionFailed for another version, and Invalid for a resource that cannot be read.
+    Raises PreconditionFailed for another version, and Invalid for an unreadable version or a resource that cannot be read.
     """
-    if request.method == "GET":
+    if request.method == "GET" or "If-Match" not in request.headers:
         return
-    wanted = parse_etags(request.headers.get("If-Match", ""))
+    wanted = parse_etags(request.headers["If-Match"])
     if not wanted:
-        return
+        raise Invalid(
+            'If-Match must be the ETag of the resource with its quotation marks, such as "0a1b", or *'
+        )
     # A change does not wait for another change of the resource, after which the version in `If-Match` would be old.
     if not try_lock(request, f"version:{request.path}"):
         raise PreconditionFailed("another request is changing the resource; read the resource again")

@@ -69,19 +69,23 @@ def message_agent(*, agent_id: UUID, text: str, actor: str, message_id: UUID | N
 
 @transaction.atomic
 def answer_message(*, message_id: UUID, text: str, actor: str) -> Percept:
-    """Answer an agent's message, quoting its beginning, and mark the message as read.
+    """Answer an agent's message, quoting its beginning where there is room for it, and mark the message as read.
 
     Raises NotFound, Invalid.
     """
     message = mark_read(message_id=message_id)
-    answer = f"{_quoted(message)}\n{text.strip()}" if text.strip() else ""
+    text = text.strip()
+    answer = f"{_quoted(message, room=PERCEPT_LENGTH - len(text))}{text}" if text else ""
     percept = message_agent(agent_id=message.agent_id, text=answer, actor=actor, message_id=message.id)
     count_answer(message_id=message.id, text=text)
     return percept
 
 
-def _quoted(message: OutboxMessage) -> str:
-    """Return the beginning of a message as a quotation, as in emails."""
+def _quoted(message: OutboxMessage, *, room: int) -> str:
+    """Return the beginning of a message as a quotation, as in emails, in at most `room` characters; empty for too little room."""
     text = " ".join(message.content.split())
-    cut = text if len(text) <= QUOTED_LENGTH else f"{text[: QUOTED_LENGTH - 1].rstrip()}…"
-    return f"> {cut}"
+    longest = min(QUOTED_LENGTH, room - len("> \n"))
+    if longest < 1:
+        return ""
+    cut = text if len(text) <= longest else f"{text[: longest - 1].rstrip()}…"
+    return f"> {cut}\n"

@@ -13,13 +13,14 @@ from urllib.parse import urlsplit
 
 import structlog
 from django.conf import settings
+from django.db import InterfaceError, OperationalError
 from django.http.request import split_domain_port, validate_host
 
 from apps.access.services import TokenAccess, authenticate
 from apps.api.problems import NO_TOKEN, kind_of, status_of
 from apps.api.rates import count_request
 from apps.api.requests import REQUEST_ID
-from apps.api.threads import in_thread
+from apps.api.threads import DATABASE_AWAY, in_thread
 from apps.mcp_server.exchange import Exchange, Message, Send
 from apps.mcp_server.mcp_caller import SCOPE_KEY, McpCaller
 from apps.tenants.models import Role
@@ -101,6 +102,10 @@ class McpEndpoint:
         except (TokenRefused, PermissionDenied, RateLimited, ServerError) as error:
             await _refuse(exchange, error)
             return
+        except (OperationalError, InterfaceError) as error:
+            log.error("database_failed", request_id=exchange.request_id, path=PATH, exc_info=error)
+            await _refuse(exchange, ServerError(DATABASE_AWAY), kind="database-away")
+            return
         scope[SCOPE_KEY] = caller
         await manager.handle_request(scope, receive, exchange.send)
 
@@ -144,10 +149,10 @@ def _caller_of(access: TokenAccess) -> McpCaller:
     )
 
 
-async def _refuse(exchange: Exchange, error: ArborError) -> None:
+async def _refuse(exchange: Exchange, error: ArborError, *, kind: str = "") -> None:
     status = status_of(error)
     problem = {
-        "type": f"urn:arbor:problem:{kind_of(type(error))}",
+        "type": f"urn:arbor:problem:{kind or kind_of(type(error))}",
         "title": status.phrase,
         "status": int(status),
         "detail": str(error),

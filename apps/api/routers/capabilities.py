@@ -10,6 +10,7 @@ from django.http import HttpRequest
 from ninja import Query, Router, Schema, Status
 from pydantic import Field
 
+from apps.api.authentication import OPERATE_AGENTS
 from apps.api.paging import ListPage, Paging, page_of
 from apps.api.requests import access_of, require_reach
 from apps.api.rows import Input, own_row
@@ -192,6 +193,7 @@ def explain_capability(
 @router.post(
     "/agents/{uuid:agent_id}/capabilities/{uuid:capability_id}/delegate",
     response={201: CapabilityResource},
+    auth=OPERATE_AGENTS,
     summary="Delegate a capability",
 )
 def create_delegation(

@@ -14,7 +14,7 @@ from pydantic import Field
 
 from apps.access.services import TokenAccess
 from apps.agents.services.lookup import NAME_LENGTH
-from apps.api.authentication import ADMINISTER
+from apps.api.authentication import ADMINISTER, ADMINISTER_AGENTS
 from apps.api.paging import ListPage, Paging, page_of
 from apps.api.requests import access_of, require_reach
 from apps.api.rows import Input, row_of_tenant
@@ -212,7 +212,7 @@ def restore(request: HttpRequest, agent_id: UUID, payload: SeedRestore) -> SeedR
 @router.post(
     "/agents/{uuid:agent_id}/merge",
     response=MergeReportResource,
-    auth=ADMINISTER,
+    auth=ADMINISTER_AGENTS,
     summary="Merge what another agent learned",
 )
 @own_transactions
@@ -233,7 +233,7 @@ def merge(request: HttpRequest, agent_id: UUID, payload: SeedMerge) -> MergeRepo
 @router.post(
     "/agents/{uuid:agent_id}/fork",
     response={201: SeedReportResource},
-    auth=ADMINISTER,
+    auth=ADMINISTER_AGENTS,
     summary="Fork an agent",
 )
 @own_transactions

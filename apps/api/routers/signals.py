@@ -146,7 +146,7 @@ async def _events(access: TokenAccess, cursor: Cursor, wanted: SignalFilter) -> 
         yield "retry: 2000\n\n"
         async for record in live_signals(listener, after=cursor, wanted=wanted):
             yield ": alive\n\n" if record is None else event_of(record)
-    yield _end_of("the token was revoked or has expired")
+    yield _end_of("the token was revoked or has expired, or the tenant is suspended")
 
 
 def _end_of(reason: str) -> str:

@@ -10,6 +10,7 @@ from django.http import HttpRequest
 from ninja import Router, Schema, Status
 from pydantic import Field
 
+from apps.api.authentication import READ
 from apps.api.paging import ListPage, Paging, page_of
 from apps.api.requests import access_of
 from apps.api.rows import Input
@@ -204,7 +205,7 @@ def add_workflow(request: HttpRequest, payload: WorkflowInput) -> Status[Workflo
     return Status(201, WorkflowResource.model_validate(row))
 
 
-@router.post("/workflows/check", response=DefinitionCheck, summary="Check a definition")
+@router.post("/workflows/check", response=DefinitionCheck, auth=READ, summary="Check a definition")
 def check_definition(request: HttpRequest, payload: DefinitionInput) -> DefinitionCheck:
     """Check a definition; the answer to a wrong definition names every fault. Nothing is stored."""
     definition = read_definition(payload.source)

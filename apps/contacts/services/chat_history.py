@@ -13,7 +13,7 @@ from apps.contacts.models import ChatMessage, ChatSession
 from arbor.contacts.chat import name_of_person
 
 #: The beginnings of `ChatSession.person`, before the name.
-_PERSON_KINDS = ("user", "cli", "api", "token")
+_PERSON_KINDS = ("user", "cli", "api", "token", "mcp")
 
 
 def history(*, agent_id: UUID, limit: int, session_id: UUID | None = None) -> list[ChatMessage]:

@@ -15,13 +15,15 @@ from apps.agents.models import Agent, PerceptKind
 from apps.agents.services.percepts import PERCEIVABLE_KINDS, perceive
 from apps.api.threads import in_thread
 from apps.contacts.models import ChatMessage, ChatSession
-from apps.contacts.services.chat import answer_to, end_session, exchange_turns, open_session, receive_turn
+from apps.contacts.services.chat import answer_to, end_session, exchange_turns, open_session
+from apps.contacts.services.client_chat import receive_client_turn
 from apps.fleet.contact import message_agent as send_message
 from apps.heartbeats.services.calls.calls import execute_call
 from apps.mcp_server.callers import CalledAgent, ToolContext, called_agent
 from apps.mcp_server.definitions import AgentParam, ToolResult
 from arbor.agents.lifecycle import AgentStatus
 from arbor.contacts.chat import TURN_LENGTH
+from arbor.contacts.client_messages import ClientTurn
 from arbor.errors import NotFound, ServerError
 from arbor.heartbeat.views import PERCEPT_LENGTH
 
@@ -77,8 +79,8 @@ async def chat(
         if reply is not None:
             return reply
     raise ServerError(
-        f"{called.name} has not answered in {settings.ARBOR_MODEL_DEADLINE_S:g} s; the answer is stored when it comes."
-        " Do workers of the queue llm run?"
+        f"{called.name} has not answered in {settings.ARBOR_MODEL_DEADLINE_S:g} s; the answer is stored when a worker of the"
+        " queue llm gives it: send the same message again to wait for it"
     )
 
 
@@ -94,8 +96,9 @@ def _answer_here(called: CalledAgent, message: str) -> AgentReply:
 
 def _enqueue_turn(called: CalledAgent, message: str) -> ChatMessage:
     with called.transaction():
-        session = open_session(agent_id=called.id, person=called.actor)
-        return receive_turn(session_id=session.id, text=message)
+        # Without keys of clients, the message again finds the turn that is still being answered.
+        turn = ClientTurn(text=message, note="", key="")
+        return receive_client_turn(agent_id=called.id, person=called.actor, turn=turn)
 
 
 def _find_reply(called: CalledAgent, turn: ChatMessage) -> AgentReply | None:

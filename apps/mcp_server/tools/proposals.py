@@ -60,7 +60,7 @@ def decide_proposal(
     context: ToolContext,
     proposal: Annotated[UUID, Field(description="The proposal's id.")],
     decision: ProposalVerdict,
-    reason: Annotated[str, Field(max_length=2_000)] = "",
+    reason: Annotated[str, Field(max_length=decisions.REASON_LENGTH)] = "",
     agent: AgentParam = None,
 ) -> ProposalLine:
     """Decide a proposal for the person who uses this client. Ask the person first: an accepted one changes the agent."""

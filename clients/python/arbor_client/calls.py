@@ -59,7 +59,7 @@ class Call[T]:
         return client.build_request(
             self.method,
             self.path,
-            params=encode(_given(self.query)),
+            params=_encoded(self.query),
             json=self.body,
             content=self.content,
             headers=headers,
@@ -84,7 +84,7 @@ class PagedCall[T]:
 
 def get[T](kind: type[T], path: str, /, **query: Any) -> Call[T]:
     """Return a call that reads."""
-    return Call(method="GET", path=path, parse=decoder(kind), kind=kind, query=query)
+    return Call(method="GET", path=path, parse=decoder(kind), kind=kind, query=_encoded(query))
 
 
 def rows_of[T](call: Call[T], *, under: str = "items") -> Call[Rows[T]]:
@@ -103,7 +103,7 @@ def _items(value: Any, under: str) -> list[Any]:
 
 def listed[T](kind: type[T], path: str, /, **query: Any) -> PagedCall[T]:
     """Return a call of a list that comes in pages."""
-    first = Call(method="GET", path=path, parse=lambda value: value, kind=kind, query=query)
+    first = Call(method="GET", path=path, parse=lambda value: value, kind=kind, query=_encoded(query))
     return PagedCall(first=first, row=decoder(kind))
 
 
@@ -114,14 +114,14 @@ def post[T](kind: type[T], path: str, body: Mapping[str, Any] | None = None) -> 
         path=path,
         parse=decoder(kind),
         kind=kind,
-        body=None if body is None else encode(_given(body)),
+        body=None if body is None else _encoded(body),
         idempotency_key=str(uuid4()),
     )
 
 
 def put[T](kind: type[T], path: str, body: Mapping[str, Any]) -> Call[T]:
     """Return a call that stores a thing under its name."""
-    return Call(method="PUT", path=path, parse=decoder(kind), kind=kind, body=encode(_given(body)))
+    return Call(method="PUT", path=path, parse=decoder(kind), kind=kind, body=_encoded(body))
 
 
 def patch[T](kind: type[T], path: str, changes: Mapping[str, Any]) -> Call[T]:
@@ -132,11 +132,13 @@ def patch[T](kind: type[T], path: str, changes: Mapping[str, Any]) -> Call[T]:
 
 def delete[T](kind: type[T], path: str, /, **query: Any) -> Call[T]:
     """Return a call that deletes."""
-    return Call(method="DELETE", path=path, parse=decoder(kind), kind=kind, query=query)
+    return Call(method="DELETE", path=path, parse=decoder(kind), kind=kind, query=_encoded(query))
 
 
 def segment(name: Id) -> str:
-    """Return a name as a segment of a path."""
+    """Return a name as a segment of a path. Raises ValueError for `.` and `..`, which every HTTP library resolves to another path."""
+    if str(name) in (".", ".."):
+        raise ValueError(f"{str(name)!r} cannot be a part of an address; use the console")
     return quote(str(name), safe="")
 
 
@@ -150,6 +152,6 @@ def decoder[T](kind: type[T]) -> Callable[[Any], T]:
     return read
 
 
-def _given(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values that are not None."""
-    return {name: value for name, value in values.items() if value is not None}
+def _encoded(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values that are not None as JSON: a retry sends them again, and a generator yields its items once."""
+    return {name: encode(value) for name, value in values.items() if value is not None}

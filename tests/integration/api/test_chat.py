@@ -8,14 +8,16 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from django.db import OperationalError
 from django.test import AsyncClient
 
+from apps.api import reply_streams
 from apps.api.api import PATH
 from apps.contacts.models import ChatMessage, ChatSession
 from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
 from arbor.contacts.values import Speaker
-from arbor.errors import ModelUnavailable
+from arbor.errors import ModelUnavailable, NotFound
 from arbor.models.ports import ScriptedStream, ScriptLine
 from tests.support.api import Caller
 from tests.support.chat import chat_worker, reply_text, streamed
@@ -116,6 +118,36 @@ def test_a_failed_turn_ends_with_its_reason(
 
     last = events_of(text)[-1]
     assert (last["type"], last["error"]) == ("error", "ModelUnavailable: cut")
+
+
+def test_a_stream_outlasts_a_moment_without_the_database(
+    operator: Caller, vega: dict[str, Any], answering: Worker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read, fails = reply_streams._read, iter([True, False, True])
+
+    def read_at_times(turn: Any) -> Any:
+        if next(fails, False):
+            raise OperationalError("the connection is lost")
+        return read(turn)
+
+    monkeypatch.setattr(reply_streams, "_read", read_at_times)
+    path = f"/agents/{vega['id']}/chat"
+    with answering(reply_text(REPLY)):
+        _, text = ask(operator, "post", path, {"text": "When?"}, Accept="text/event-stream")
+    assert (events_of(text)[-1]["type"], events_of(text)[-1]["reply"]) == ("done", REPLY)
+
+
+def test_a_stream_ends_with_its_agent(
+    operator: Caller, vega: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def find_no_turn(_turn: Any) -> Any:
+        raise NotFound("there is no turn of a person in this tenant")
+
+    monkeypatch.setattr(reply_streams, "_read", find_no_turn)
+    path = f"/agents/{vega['id']}/chat"
+    _, text = ask(operator, "post", path, {"text": "When?"}, Accept="text/event-stream")
+    last = events_of(text)[-1]
+    assert (last["type"], "there is no turn" in last["error"]) == ("error", True)
 
 
 def test_conversations_of_one_person_are_separate(

@@ -83,6 +83,13 @@ def test_a_known_version_is_not_sent_again(owner: Caller, vega: dict[str, Any]) 
     assert owner.send("get", path, If_None_Match=tag).status_code == 200
 
 
+def test_a_version_that_a_proxy_made_weak_is_known(owner: Caller, vega: dict[str, Any]) -> None:
+    # A proxy that compresses a response marks its ETag as weak.
+    path = f"/agents/{vega['id']}/policy"
+    weak = f"W/{owner.get(path)['ETag']}"
+    assert owner.send("get", path, If_None_Match=weak).status_code == 304
+
+
 def test_a_change_of_an_old_version_is_refused(owner: Caller, vega: dict[str, Any]) -> None:
     path = f"/agents/{vega['id']}/policy"
     tag = owner.get(path)["ETag"]
@@ -106,6 +113,13 @@ def test_a_change_with_own_transactions_checks_its_version(owner: Caller) -> Non
     assert owner.send("put", path, change, If_Match=tag).status_code == 200
     assert owner.send("put", path, {"model": ""}, If_Match=tag).status_code == 412
     assert owner.get(path).json() == change
+
+
+@pytest.mark.parametrize("tag", ["abc", "", "W/abc"])
+def test_an_unreadable_version_is_refused(owner: Caller, vega: dict[str, Any], tag: str) -> None:
+    path = f"/agents/{vega['id']}/policy"
+    refused = owner.send("patch", path, {"daily_beats": 5}, If_Match=tag)
+    assert (refused.status_code, owner.get(path).json()["daily_beats"]) == (422, None)
 
 
 def test_a_change_of_a_version_counts_as_one_request(

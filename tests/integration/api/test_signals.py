@@ -12,11 +12,13 @@ from uuid import UUID, uuid4
 
 import httpx
 import pytest
+from django.db import OperationalError
 
 from apps.access.services import TokenAccess, authenticate, revoke_token, token_by_name
+from apps.api import signal_hub
 from apps.api.routers import signals as signal_routes
 from apps.api.routers.signals import event_of
-from apps.api.signal_hub import SignalHub, hub_of
+from apps.api.signal_hub import SignalHub, hub_of, read_page
 from apps.signals.services.emission import emit
 from apps.signals.services.reading import SignalFilter, read_signals
 from apps.tenants.models import Role, Tenant
@@ -196,6 +198,30 @@ def test_a_stream_that_ends_at_once_leaves_its_hub(tenant: Tenant, viewer: Calle
         hub_of(tenant.id).require_room(access)
 
     asyncio.run(open_and_close())
+
+
+def test_a_stream_catches_up_after_the_database_was_away(
+    tenant: Tenant, viewer: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    access, fails = authenticate(viewer.token), iter([True])
+    emit_numbers(tenant, 7)
+
+    def read_at_times(*given: Any) -> Any:
+        # The reader of the hub has no filter.
+        if len(given) == 3 and next(fails, False):
+            raise OperationalError("the connection is lost")
+        return read_page(*given)
+
+    monkeypatch.setattr(signal_hub, "read_page", read_at_times)
+
+    async def read_first() -> str:
+        events = _events_of(access)
+        assert await anext(events) == "retry: 2000\n\n"
+        first: str = await anext(events)
+        await events.aclose()
+        return first
+
+    assert "memory.lesson_extracted" in asyncio.run(read_first())
 
 
 def test_streams_that_begin_at_once_keep_to_the_limit(tenant: Tenant, viewer: Caller, settings: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 
 from apps.access.models import ApiToken
 from apps.access.services import authenticate, create_token, revoke_token
+from apps.api.authentication import may_upload_documents, may_upload_seeds
 from apps.fleet.administration import suspend_tenant
 from apps.tenants.models import Role, Tenant
 from apps.tenants.scope import tenant_transaction
@@ -88,6 +90,26 @@ def test_a_token_of_one_agent_reaches_no_other(tenant: Tenant, owner: Caller, ve
     assert own.get(f"/agents/{lyra['id']}").status_code == 404
     assert [agent["name"] for agent in own.get("/agents").json()["items"]] == ["Vega"]
     assert own.post("/agents", {"name": "Deneb", "template": "Scout"}).status_code == 403
+
+
+def test_a_token_of_one_agent_makes_and_reads_no_other(
+    tenant: Tenant, owner: Caller, vega: dict[str, Any]
+) -> None:
+    lyra = owner.post("/agents", {"name": "Lyra", "template": "Scout"}).json()
+    seed = owner.post(f"/agents/{lyra['id']}/seeds").json()
+    own = caller_of(tenant, Role.OWNER, agent_id=vega["id"])
+    path = f"/agents/{vega['id']}"
+    assert own.post(f"{path}/fork", {"name": "Deneb"}).status_code == 403
+    assert own.post(f"{path}/merge", {"seed_id": seed["id"], "dry_run": True}).status_code == 403
+    granted = own.post(f"{path}/capabilities", {"resource": "arbor://fs/read/notes/**"}).json()
+    delegation = {"to_agent_id": lyra["id"]}
+    assert own.post(f"{path}/capabilities/{granted['id']}/delegate", delegation).status_code == 403
+
+
+def test_a_token_of_one_agent_sends_no_files(tenant: Tenant, owner: Caller, vega: dict[str, Any]) -> None:
+    own = caller_of(tenant, Role.OWNER, agent_id=vega["id"])
+    for may_upload in (may_upload_documents, may_upload_seeds):
+        assert [asyncio.run(may_upload(caller.token)) for caller in (own, owner)] == [False, True]
 
 
 def test_requests_of_a_suspended_tenant_are_refused(tenant: Tenant, owner: Caller) -> None:

@@ -41,7 +41,7 @@ def test_an_operator_defines_a_workflow(
     assert operator.send("patch", address, {"agent": "nobody"}).status_code == 404
     faulty = operator.post("/workflows/check", {"source": "digraph g { a [type=magic] }"})
     assert (faulty.status_code, "no handler" in faulty.json()["detail"]) == (422, True)
-    assert operator.post("/workflows/check", {"source": SOURCE}).json()["inputs"] == ["topic"]
+    assert viewer.post("/workflows/check", {"source": SOURCE}).json()["inputs"] == ["topic"]
     assert operator.send("delete", address).json()["id"] == workflow["id"]
     assert operator.get(address).status_code == 404
 

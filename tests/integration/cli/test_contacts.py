@@ -8,9 +8,12 @@ import pytest
 
 from apps.agents.models import Agent, Percept
 from apps.contacts.models import Channel, OutboxMessage
+from apps.fleet.contact import answer_message
 from apps.tenants.models import Tenant
 from apps.tenants.scope import OPS, tenant_transaction
 from arbor.contacts.values import DeliveryStatus
+from arbor.errors import Invalid
+from arbor.heartbeat.views import PERCEPT_LENGTH
 from tests.factories.contacts import OutboxMessageFactory
 from tests.integration.cli.conftest import Arbor
 from tests.integration.contacts.conftest import make_agent
@@ -213,6 +216,17 @@ def test_lists_over_several_tenants_name_the_tenant_of_each_row(
         shown = arbor(*command).out
         assert all(slug in shown for slug in slugs)
     assert arbor("inbox", "list", "--json").json["unread"] == 2
+
+
+def test_an_answer_of_the_greatest_length_is_quoted_shortly(agent: Agent) -> None:
+    message = store_message(agent, content="The river froze. " * 30)
+    with tenant_transaction(agent.tenant_id):
+        for text in ("x" * PERCEPT_LENGTH, "x" * (PERCEPT_LENGTH - 20), "x"):
+            percept = answer_message(message_id=message.id, text=text, actor="cli:nora")
+            assert percept.content.endswith(text)
+            assert len(percept.content) <= PERCEPT_LENGTH
+        with pytest.raises(Invalid, match="got 8,001"):
+            answer_message(message_id=message.id, text="x" * (PERCEPT_LENGTH + 1), actor="cli:nora")
 
 
 def test_a_row_of_one_tenant_alone_needs_no_tenant_option(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import time
 from collections.abc import AsyncIterator, Iterator
@@ -12,9 +13,13 @@ from typing import Any
 import httpx
 import httpx2
 import pytest
+from django.db import OperationalError
 from mcp.client.streamable_http import streamable_http_client
 
 from apps.agents.models import Agent
+from apps.mcp_server import http
+from apps.mcp_server.exchange import Message
+from apps.mcp_server.http import McpEndpoint
 from apps.tenants.models import Role, Tenant
 from config.servers.postgres import EmbeddedPostgres
 from tests.integration.api.test_server import api_process, server
@@ -104,6 +109,29 @@ def test_requests_without_rights_are_refused(server: str, agent: Agent, tenant: 
         same = client.post("/mcp", json=INITIALIZE, headers={"Origin": server})
         assert same.json()["result"]["serverInfo"]["name"] == "arbor"
         assert "mcp-session-id" not in same.headers
+
+
+def test_an_unreachable_database_is_a_503(monkeypatch: pytest.MonkeyPatch) -> None:
+    def lose_connection(_token: str) -> Any:
+        raise OperationalError("the connection is lost")
+
+    async def receive() -> Message:
+        return {"type": "http.request", "body": b"{}", "more_body": False}
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    sent: list[Message] = []
+    monkeypatch.setattr(http, "authenticate", lose_connection)
+    headers = [(b"host", b"localhost"), (b"authorization", b"Bearer arbor_x"), (b"x-request-id", b"mine-7")]
+    scope = {"type": "http", "method": "POST", "path": "/mcp", "headers": headers}
+    asyncio.run(McpEndpoint()(scope, receive, send))
+    problem = json.loads(sent[1]["body"])
+    assert (sent[0]["status"], problem["type"], problem["request_id"]) == (
+        503,
+        "urn:arbor:problem:database-away",
+        "mine-7",
+    )
 
 
 def logged_mcp_requests(log: Path, *, count: int) -> list[tuple[str, int, str]]:

@@ -267,6 +267,22 @@ def test_a_name_is_one_segment_of_a_path(run: Run) -> None:
     assert server.requests[0].url.raw_path == b"/api/v1/members/a%2Fb%20c"
 
 
+@pytest.mark.parametrize("name", [".", ".."])
+def test_a_name_of_dots_reaches_no_other_address(run: Run, name: str) -> None:
+    # The HTTP library would resolve it: `/agents/a/boundaries/..` is the agent itself.
+    server = ScriptedServer(httpx.Response(204))
+    with pytest.raises(ValueError, match="part of an address"):
+        run(server, lambda client: client.boundaries.remove("a", name))
+    assert server.requests == []
+
+
+def test_a_repeated_request_keeps_the_items_of_a_generator(run: Run) -> None:
+    page = {"items": [], "cursor": "1.2", "more": False}
+    server = ScriptedServer(problem(503, "database-away"), ok(page))
+    run(server, lambda client: client.signals.read(names=(name for name in ["memory.goal_*"])))
+    assert [request.url.params.get_list("name") for request in server.requests] == [["memory.goal_*"]] * 2
+
+
 def test_a_stream_yields_events(run: Run) -> None:
     text = ': hello\n\nid: 7\nevent: token\ndata: {"text":\ndata: "Hi"}\n\ndata: plain\n\n'
     server = ScriptedServer(httpx.Response(200, text=text))
@@ -290,6 +306,19 @@ def test_a_line_of_a_stream_may_end_between_two_parts() -> None:
     reader = EventReader()
     parts = ("da", "ta: 1\r", "\n\r", "\n", "data: 2\r\rdata: 3\n\n")
     assert [event.data for part in parts for event in reader.feed(part)] == [1, 2, 3]
+
+
+def test_a_stream_is_split_at_its_own_line_breaks_only(run: Run) -> None:
+    text = 'id: 7\r\ndata: {"text": "a\u2028b\u0085c"}\r\n\r\ndata: plain\r\rdata: cut off'
+    server = ScriptedServer(httpx.Response(200, text=text))
+    events = run(server, lambda client: client.stream(StreamCall(path="/s")))
+    assert [(event.id, event.data) for event in events] == [
+        ("7", {"text": "a\u2028b\u0085c"}),
+        ("7", "plain"),
+    ]
+    reader = EventReader()
+    # The parts of a response end anywhere, also between CR and LF.
+    assert [event.data for part in text for event in reader.feed(part)] == [event.data for event in events]
 
 
 def test_a_stream_outlasts_the_timeout_of_requests(run: Run) -> None:

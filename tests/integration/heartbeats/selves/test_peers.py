@@ -159,7 +159,7 @@ def test_notes_about_a_silent_peer_count_no_further_meeting(
     assert peer.competence > 0.8
 
 
-@pytest.mark.parametrize("kind", ["user", "cli", "api", "token"])
+@pytest.mark.parametrize("kind", ["user", "cli", "api", "token", "mcp"])
 def test_one_conversation_is_one_meeting(heartbeats: HeartbeatRunner, agent: Agent, kind: str) -> None:
     for talks, interactions in ((True, 1), (False, 1), (True, 2), (False, 2)):
         if talks:
