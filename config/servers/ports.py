@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import socket
+from collections.abc import Collection
 
 from arbor.errors import ServerError
 
@@ -26,10 +27,13 @@ def is_free(port: int, *, host: str = LOOPBACK) -> bool:
         return True
 
 
-def free_port(wanted: int | None = None, *, host: str = LOOPBACK) -> int:
+def free_port(
+    wanted: int | None = None, *, host: str = LOOPBACK, reserved: Collection[int] = frozenset()
+) -> int:
     """Return the first free port at or above the wanted one; without a wanted port, any free port.
 
-    Raises ServerError if none of 200 ports from the wanted one on is free.
+    `reserved` are ports of servers that have not started yet. Raises ServerError if none of 200 ports from the wanted one on is
+    free.
     """
     if not wanted:
         with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
@@ -37,6 +41,6 @@ def free_port(wanted: int | None = None, *, host: str = LOOPBACK) -> int:
             return int(probe.getsockname()[1])
     ports = range(wanted, min(wanted + PORT_SEARCH, 65_536))
     for port in ports:
-        if is_free(port, host=host):
+        if port not in reserved and is_free(port, host=host):
             return port
     raise ServerError(f"no port of {host} from {wanted} to {ports.stop - 1} is free: choose another one")

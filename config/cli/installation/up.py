@@ -23,7 +23,7 @@ from config.credentials import installation_secrets
 from config.environment import data_dir, env, secret, secret_folder
 from config.keys import KeySource
 from config.secrets import SecretName, read_secret
-from config.servers.ports import free_port
+from config.servers.ports import LOOPBACK, free_port
 from config.servers.postgres import EmbeddedPostgres
 from config.servers.valkey import EmbeddedValkey
 from config.supervisor.fork_server import ForkServer
@@ -66,7 +66,7 @@ def up(only: str | None, no_demo: bool, port: int | None) -> None:
         run.write_state(parts=[])
         _end_orphans()
         _make_secrets()
-        plan = _plan(run, only=parts, demo=not no_demo, web_port=port)
+        plan = make_plan(run, only=parts, demo=not no_demo, web_port=port)
         write_private(run.servers_file, plan.server_urls())
         try:
             _supervise(plan, started)
@@ -90,7 +90,10 @@ def _make_secrets() -> None:
         secret_folder().ensure(SecretName.OPERATOR_PASSWORD)
 
 
-def _plan(run: RunFolder, *, only: frozenset[str], demo: bool, web_port: int | None) -> InstallationPlan:
+def make_plan(
+    run: RunFolder, *, only: frozenset[str], demo: bool, web_port: int | None = None
+) -> InstallationPlan:
+    """Return the parts to run, with servers and addresses: embedded servers where the environment names none."""
     folder = secret_folder()
     postgres = valkey = None
     if not secret("DATABASE_URL"):
@@ -113,15 +116,21 @@ def _plan(run: RunFolder, *, only: frozenset[str], demo: bool, web_port: int | N
         _print_moved_port("Valkey", port, valkey.port)
     host = env.str("ARBOR_WEB_HOST", default="127.0.0.1")
     api_host = env.str("ARBOR_API_HOST", default="127.0.0.1")
+    # None of these servers listens yet, so a port that one of them has moved to still looks free.
+    reserved = {server.port for server in (postgres, valkey) if server is not None}
+    wanted_port = web_port or env.int("ARBOR_WEB_PORT", default=8000)
+    web_port = _choose_port("the console", wanted_port, host, reserved)
+    api_port = _choose_port("the API", env.int("ARBOR_API_PORT", default=8001), api_host, reserved)
+    flower_port = _choose_port("Flower", env.int("ARBOR_FLOWER_PORT", default=5555), LOOPBACK, reserved)
     return InstallationPlan(
         run=run,
         postgres=postgres,
         valkey=valkey,
         web_host=host,
-        web_port=_choose_port("the console", web_port or env.int("ARBOR_WEB_PORT", default=8000), host),
+        web_port=web_port,
         api_host=api_host,
-        api_port=_choose_port("the API", env.int("ARBOR_API_PORT", default=8001), api_host),
-        flower_port=_choose_port("Flower", env.int("ARBOR_FLOWER_PORT", default=5555), "127.0.0.1"),
+        api_port=api_port,
+        flower_port=flower_port,
         demo=demo,
         only=only,
         fork_server=ForkServer(base_env(run)) if ForkServer.is_possible() else None,
@@ -139,8 +148,10 @@ def _server_urls(postgres: EmbeddedPostgres | None, valkey: EmbeddedValkey | Non
     return urls
 
 
-def _choose_port(title: str, wanted: int, host: str) -> int:
-    port = free_port(wanted, host=host)
+def _choose_port(title: str, wanted: int, host: str, reserved: set[int]) -> int:
+    """Return the port of a server, and reserve it."""
+    port = free_port(wanted, host=host, reserved=reserved)
+    reserved.add(port)
     _print_moved_port(title, wanted, port)
     return port
 
