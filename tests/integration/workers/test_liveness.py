@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -19,9 +20,11 @@ from apps.heartbeats.services.processes import (
 )
 from apps.heartbeats.services.reports.status import fleet_status
 from apps.tenants.scope import APP
+from arbor.errors import ConfigurationInvalid
 from arbor.models.handles import Provider
 from arbor.models.slots import ProviderSlots
 from config.cli.checks.models import check_model
+from workers import liveness
 
 
 def _write_liveness(name: str = "host:1", queues: str = "llm", **others: Any) -> None:
@@ -60,6 +63,31 @@ def test_the_liveness_connection_has_all_options_of_the_settings(
     )
     with pytest.raises(psycopg.errors.ReadOnlySqlTransaction):
         _write_liveness()
+
+
+def test_a_process_reports_again_after_a_failover(database: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    stopping = threading.Event()
+    errors: list[Exception] = [psycopg.errors.ReadOnlySqlTransaction("read-only"), ConfigurationInvalid()]
+
+    def write(_report: LivenessReport) -> None:
+        if errors:
+            raise errors.pop()
+        stopping.set()
+
+    monkeypatch.setattr(liveness, "write_liveness", write)
+    liveness.report_until(
+        LivenessReport(
+            name="host:1",
+            kind="worker",
+            queues="llm",
+            pool="threads",
+            concurrency=2,
+            started_at=datetime.now(UTC),
+        ),
+        stopping,
+        period_s=0,
+    )
+    assert stopping.is_set()
 
 
 def test_the_fleet_model_is_that_of_the_running_workers(database: None, settings: Any) -> None:
