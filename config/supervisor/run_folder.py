@@ -7,6 +7,7 @@ import fcntl
 import json
 import os
 import signal
+import sys
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,9 @@ import psutil
 
 from arbor.errors import AlreadyRunning
 from config.supervisor import MARK
+
+#: The start of a process among the fields of /proc/PID/stat after its name, in ticks since the boot.
+_STARTED_AT = 19
 
 
 def write_private(path: Path, content: Mapping[str, Any]) -> None:
@@ -61,7 +65,9 @@ class RunFolder:
         state = self.state()
         try:
             process = psutil.Process(state["pid"])
-            is_same = process.create_time() == state["created"] and process.status() != psutil.STATUS_ZOMBIE
+            # Older versions, which may still run, wrote the time by the system's clock.
+            starts = (_started_at(process), process.create_time())
+            is_same = state["created"] in starts and process.status() != psutil.STATUS_ZOMBIE
         except (KeyError, psutil.NoSuchProcess):
             return None
         return process if is_same else None
@@ -73,7 +79,7 @@ class RunFolder:
     def write_state(self, **fields: Any) -> None:
         """Write the state of this supervisor: its process, and further fields such as its parts."""
         own_process = psutil.Process()
-        state = {"pid": own_process.pid, "created": own_process.create_time(), **fields}
+        state = {"pid": own_process.pid, "created": _started_at(own_process), **fields}
         write_private(self.state_file, state)
 
     def state(self) -> dict[str, Any]:
@@ -88,6 +94,19 @@ class RunFolder:
         """Remove the files that only a running installation has."""
         for file in (self.state_file, self.servers_file, *self.path.glob("*.ready")):
             file.unlink(missing_ok=True)
+
+
+def _started_at(process: psutil.Process) -> float:
+    """Return when a process has started: on Linux in seconds since the boot, which the system's clock does not change."""
+    if sys.platform != "linux":
+        return process.create_time()
+    try:
+        line = Path(f"/proc/{process.pid}/stat").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        raise psutil.NoSuchProcess(process.pid) from None
+    # The name of the program, in parentheses, may contain blanks.
+    ticks = int(line.rpartition(")")[2].split()[_STARTED_AT])
+    return ticks / os.sysconf("SC_CLK_TCK")
 
 
 #: The seconds in which an orphan must end before it is killed.
