@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 from celery import Celery
 
 from workers.app import app
+from workers.schedule import entries
 from workers.scheduler import Scheduler
 
 
@@ -35,6 +37,15 @@ def test_a_clock_that_is_set_back_stops_no_job(monkeypatch: pytest.MonkeyPatch) 
     clock[0] -= timedelta(hours=1)
     # The second in which the clock was set back is lost.
     assert run(21) == {"dispatch": 20, "sweep": 2}
+
+
+@pytest.mark.parametrize("entry", entries().values(), ids=lambda entry: str(entry["task"]))
+def test_a_worker_whose_clock_is_ahead_drops_no_message(entry: dict[str, Any]) -> None:
+    sent_at = datetime.now(UTC)
+    expires: float = entry["options"]["expires"]
+    message = app.amqp.as_task_v2("id", entry["task"], expires=expires, now=sent_at)
+    expires_at = datetime.fromisoformat(message.headers["expires"])
+    assert expires_at - sent_at >= timedelta(seconds=59)
 
 
 def test_the_application_uses_this_scheduler() -> None:
