@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TypedDict
+from typing import Any, TypedDict
 from urllib.parse import quote, urlsplit, urlunsplit
 
 import environ
@@ -15,7 +15,22 @@ from config.secrets import SecretFolder, read_secret
 #: The folder of the code, with `.env` and, by default, the data.
 BASE_DIR = Path(__file__).resolve().parent.parent
 
-env = environ.Env()
+
+class SettingReader(environ.Env):  # type: ignore[misc]  # untyped
+    """Reads settings from the environment, with errors that name the variable."""
+
+    def get_value(self, var: str, cast: Any = None, **options: Any) -> Any:
+        """Return a variable as a type. Raises ConfigurationInvalid for a value that is none of it."""
+        try:
+            return super().get_value(var, cast=cast, **options)
+        except (ValueError, TypeError) as error:
+            wanted = _KINDS.get(cast, "like its example in .env.example")
+            raise ConfigurationInvalid(f"{var} must be {wanted}, got {self.ENVIRON.get(var)!r}") from error
+
+
+#: The types of numbers, in words for people.
+_KINDS = {int: "a whole number", float: "a number"}
+env = SettingReader()
 #: The file with the settings of this machine; ARBOR_ENV_FILE names another file, or none if empty.
 _ENV_FILE: str = env.str("ARBOR_ENV_FILE", default=str(BASE_DIR / ".env"))
 if _ENV_FILE and Path(_ENV_FILE).exists():
