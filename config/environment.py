@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any, TypedDict
 from urllib.parse import quote, urlsplit, urlunsplit
@@ -77,7 +78,8 @@ class ServerUrls(TypedDict, total=False):
 
 def secret(name: str) -> str:
     """Return a secret from `NAME`, or from the file that `NAME_FILE` points to; empty: neither is set."""
-    value: str = env.str(name, default="")
+    # Not by `env`, for which a value that begins with "$" names another variable.
+    value = os.environ.get(name, "")
     if value:
         return value
     path = secret_file(name)

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from arbor.errors import ConfigurationInvalid
-from config.environment import env, with_user
+from config.environment import env, secret, with_user
 from config.mail import mailers
 from config.secrets import SecretFolder, SecretName
 from tests.support.settings import read_settings
@@ -53,6 +53,12 @@ def test_a_setting_that_cannot_be_read_is_named(
     read = {"a whole number": env.int, "a number": env.float}.get(wanted, env.dict)
     with pytest.raises(ConfigurationInvalid, match=f"{name} must be {wanted}, got '{value}'"):
         read(name)
+
+
+def test_a_secret_may_begin_with_a_dollar_sign(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ARBOR_EMAIL_PASSWORD", "$ecret")
+    assert secret("ARBOR_EMAIL_PASSWORD") == "$ecret"
+    assert read_settings(ARBOR_METRICS_TOKEN="$token")["ARBOR_METRICS_TOKEN"] == "$token"
 
 
 def test_settings_without_servers_name_no_foreign_server(tmp_path: Path) -> None:
