@@ -240,6 +240,11 @@ class TestPorts:
             assert not is_free(used)
             assert free_port(used) > used
 
+    @pytest.mark.parametrize("host", ["::1", "192.0.2.1"])
+    def test_a_foreign_address_is_named(self, host: str) -> None:
+        with pytest.raises(ServerError, match=f"no server can listen on {host}: .*; name an IPv4 address"):
+            free_port(8000, host=host)
+
     def test_two_servers_never_share_a_port(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         """The console moves to the port that the API would get."""
         monkeypatch.setenv("ARBOR_DATA_DIR", str(tmp_path))
