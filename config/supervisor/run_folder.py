@@ -14,7 +14,7 @@ from typing import Any
 
 import psutil
 
-from arbor.errors import AlreadyRunning
+from arbor.errors import AlreadyRunning, ConfigurationInvalid
 from config.supervisor import MARK
 
 #: The start of a process among the fields of /proc/PID/stat after its name, in ticks since the boot.
@@ -42,8 +42,14 @@ class RunFolder:
         self.prepared_file = self.path / "prepared.json"
 
     def make(self) -> None:
-        """Create the folder, for the owner only."""
-        self.path.mkdir(parents=True, exist_ok=True, mode=0o700)
+        """Create the folder, for the owner only, and the data folder. Raises ConfigurationInvalid where that is not possible."""
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self.path.mkdir(exist_ok=True, mode=0o700)
+        except OSError as error:
+            raise ConfigurationInvalid(
+                f"the data folder {self.path.parent} cannot be made: {error.strerror}; name another one in ARBOR_DATA_DIR"
+            ) from error
 
     def ready_file(self, name: str) -> Path:
         """Return the file that a part touches when it has become ready."""
@@ -86,7 +92,7 @@ class RunFolder:
         """Return the state that the supervisor last wrote; empty without one."""
         try:
             state: dict[str, Any] = json.loads(self.state_file.read_text(encoding="utf-8"))
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return {}
         return state
 

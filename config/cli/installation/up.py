@@ -60,7 +60,6 @@ def up(only: str | None, no_demo: bool, port: int | None) -> None:
     parts = _choose_parts(only)
     started = time.monotonic()
     run = RunFolder(data_dir())
-    data_dir().mkdir(parents=True, exist_ok=True)
     with run.lock():
         run.prepared_file.unlink(missing_ok=True)
         run.write_state(parts=[])

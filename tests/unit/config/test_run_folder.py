@@ -10,7 +10,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from arbor.errors import AlreadyRunning
+from arbor.errors import AlreadyRunning, ConfigurationInvalid
 from config.supervisor.run_folder import RunFolder, write_private
 
 
@@ -27,6 +27,17 @@ def test_a_folder_is_locked_by_one_supervisor_at_a_time(tmp_path: Path) -> None:
         second.__enter__()
     with RunFolder(tmp_path).lock():
         pass
+
+
+def test_a_data_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.touch()
+    run = RunFolder(file)
+    assert run.supervisor() is None
+    with pytest.raises(
+        ConfigurationInvalid, match=f"the data folder {file} cannot be made: .*ARBOR_DATA_DIR"
+    ):
+        run.make()
 
 
 def test_the_supervisor_that_wrote_the_state_is_found(run: RunFolder) -> None:
