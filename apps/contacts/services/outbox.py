@@ -226,7 +226,7 @@ def outbox_figures() -> OutboxFigures:
 
 def installation_figures() -> OutboxFigures:
     """Return the figures of all active tenants together. Three queries, by the operations role."""
-    messages = QuerySet(OutboxMessage, using=OPS)
+    messages: QuerySet[OutboxMessage] = QuerySet(OutboxMessage, using=OPS)
     # Messages of a suspended tenant are not sent before it is resumed.
     return _figures(messages.filter(tenant__status=TenantStatus.ACTIVE))
 

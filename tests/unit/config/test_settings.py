@@ -50,7 +50,7 @@ def test_a_setting_that_cannot_be_read_is_named(
     monkeypatch: pytest.MonkeyPatch, name: str, value: str, wanted: str
 ) -> None:
     monkeypatch.setenv(name, value)
-    read = {"a whole number": env.int, "a number": env.float}.get(wanted, env.dict)
+    read: Any = {"a whole number": env.int, "a number": env.float}.get(wanted, env.dict)
     with pytest.raises(ConfigurationInvalid, match=f"{name} must be {wanted}, got '{value}'"):
         read(name)
 
