@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, TypedDict
@@ -38,7 +39,7 @@ class SettingsSource(environ.Env):  # type: ignore[misc]
         """Return the value of a setting, or its default."""
         try:
             return super().get_value(var, cast=cast, default=default, parse_default=parse_default)
-        except ValueError as error:
+        except (ValueError, TypeError) as error:
             # The values of a dictionary may be secret.
             got = f", got {self.ENVIRON.get(var, '')!r}" if cast in (bool, int, float) else ""
             raise ConfigurationInvalid(f"{var} must be {_KINDS.get(cast, 'readable')}{got}") from error
@@ -117,10 +118,8 @@ class ServerUrls(TypedDict, total=False):
 
 def secret(name: str) -> str:
     """Return a secret from `NAME`, or from the file that `NAME_FILE` points to; empty: neither is set."""
-    written = env.ENVIRON.get(name, "")
-    # `$NAME` names another variable only where there is one: a secret may begin with a dollar sign.
-    is_plain = written.startswith("$") and written.lstrip("$") not in env.ENVIRON
-    value: str = written if is_plain else env.str(name, default="")
+    # Not by `env`, for which a value that begins with "$" names another variable.
+    value = os.environ.get(name, "")
     if value:
         return value
     path = secret_file(name)

@@ -67,7 +67,7 @@ app.conf.update(
         "queue_order_strategy": "round_robin",
     },
     # Static entries (workers.schedule): no state to persist.
-    beat_scheduler="celery.beat:Scheduler",
+    beat_scheduler="workers.scheduler:Scheduler",
     beat_max_loop_interval=1,
     timezone="UTC",
 )

@@ -8,11 +8,12 @@ import threading
 from datetime import UTC, datetime
 from typing import Any
 
+import psycopg
 import structlog
 from celery.signals import beat_init, worker_ready, worker_shutting_down
-from psycopg import Error
 
 from apps.heartbeats.services.processes import LIVENESS_PERIOD, LivenessReport, remove_process, write_liveness
+from arbor.errors import ArborError
 
 log = structlog.get_logger(__name__)
 
@@ -33,16 +34,20 @@ def _report_liveness(*, kind: str, queues: str = "", pool: str = "", concurrency
         started_at=datetime.now(UTC),
     )
 
-    def run() -> None:
-        while not _stopping.is_set():
-            try:
-                write_liveness(report)
-            except Error as error:
-                # Also one that passes, such as a read-only server after a failover: the process reports itself again.
-                log.warning("liveness_write_failed", error=str(error).strip())
-            _stopping.wait(LIVENESS_PERIOD.total_seconds())
+    threading.Thread(target=report_until, args=(report, _stopping), name="liveness", daemon=True).start()
 
-    threading.Thread(target=run, name="liveness", daemon=True).start()
+
+def report_until(
+    report: LivenessReport, stopping: threading.Event, *, period_s: float = LIVENESS_PERIOD.total_seconds()
+) -> None:
+    """Report a process as alive until it stops, whatever the database refuses meanwhile."""
+    while not stopping.is_set():
+        try:
+            write_liveness(report)
+        except (psycopg.Error, ArborError) as error:
+            # Also one that is restored, prepared, or read-only after a failover: the process outlives that.
+            log.warning("liveness_write_failed", error=str(error).strip())
+        stopping.wait(period_s)
 
 
 @worker_ready.connect

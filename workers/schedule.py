@@ -9,9 +9,13 @@ from django.conf import settings
 
 from apps.queues import QUEUE_OF, Task
 
+#: The most by which the clocks of the scheduler's machine and of a worker's may differ: the worker compares the expiry of a
+#: message, which the scheduler has computed, with its own clock, and drops an expired message unseen.
+CLOCKS_WITHIN = timedelta(minutes=1)
+
 
 def entries() -> dict[str, dict[str, Any]]:
-    """Return the scheduler's entries; a message expires after its period, but lives for two seconds at least."""
+    """Return the scheduler's entries; a message expires after its period, but not within CLOCKS_WITHIN."""
     periods = {
         Task.DISPATCH: settings.ARBOR_DISPATCH_PERIOD,
         Task.SWEEP_OUTBOX: settings.ARBOR_OUTBOX_PERIOD,
@@ -50,7 +54,7 @@ def entries() -> dict[str, dict[str, Any]]:
         task.value: {
             "task": task.value,
             "schedule": period,
-            "options": {"queue": QUEUE_OF[task].value, "expires": max(period.total_seconds(), 2.0)},
+            "options": {"queue": QUEUE_OF[task].value, "expires": max(period, CLOCKS_WITHIN).total_seconds()},
         }
         for task, period in periods.items()
     }

@@ -14,7 +14,7 @@ PORT_SEARCH = 200
 
 
 def is_free(port: int, *, host: str = LOOPBACK) -> bool:
-    """Return whether a server could listen on a port now."""
+    """Return whether a server could listen on a port now. Raises ServerError for an address that is not this machine's."""
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
         # A port with a closed connection in TIME_WAIT is free for servers, which set this option too.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -23,7 +23,9 @@ def is_free(port: int, *, host: str = LOOPBACK) -> bool:
         except OSError as error:
             if error.errno in {errno.EADDRINUSE, errno.EACCES}:
                 return False
-            raise
+            raise ServerError(
+                f"no server can listen on {host}: {error.strerror}; name an IPv4 address of this machine, such as {LOOPBACK}"
+            ) from error
         return True
 
 
@@ -32,13 +34,14 @@ def free_port(
 ) -> int:
     """Return the first free port at or above the wanted one; without a wanted port, any free port.
 
-    Ports in `reserved` are chosen for servers that do not listen yet. Raises ServerError if none of 200 ports from the wanted one on is free.
+    `reserved` are ports of servers that have not started yet. Raises ServerError if none of 200 ports from the wanted one on is
+    free.
     """
     if not wanted:
         with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
             probe.bind((host, 0))
             return int(probe.getsockname()[1])
-    ports = range(wanted, min(wanted + PORT_SEARCH, 65_536))
+    ports = range(max(wanted, 1), min(wanted + PORT_SEARCH, 65_536))
     for port in ports:
         if port not in reserved and is_free(port, host=host):
             return port

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import sys
 from collections.abc import Callable, Iterable
@@ -76,5 +77,7 @@ class Log:
             line = f"{_DIM}{time}{_RESET} {color}{label} │{_RESET} {tone}{text}{_RESET if tone else ''}\n"
         else:
             line = f"{time} {label} | {text}\n"
-        self._stream.write(line)
-        self._stream.flush()
+        # A full disk, or a pipe whose reader has ended, must not end the installation.
+        with contextlib.suppress(OSError):
+            self._stream.write(line)
+            self._stream.flush()

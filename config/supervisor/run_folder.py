@@ -7,14 +7,18 @@ import fcntl
 import json
 import os
 import signal
+import sys
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import psutil
 
-from arbor.errors import AlreadyRunning
+from arbor.errors import AlreadyRunning, ConfigurationInvalid
 from config.supervisor import MARK
+
+#: The start of a process among the fields of /proc/PID/stat after its name, in ticks since the boot.
+_STARTED_AT = 19
 
 
 def write_private(path: Path, content: Mapping[str, Any]) -> None:
@@ -38,8 +42,14 @@ class RunFolder:
         self.prepared_file = self.path / "prepared.json"
 
     def make(self) -> None:
-        """Create the folder, for the owner only."""
-        self.path.mkdir(parents=True, exist_ok=True, mode=0o700)
+        """Create the folder, for the owner only, and the data folder. Raises ConfigurationInvalid where that is not possible."""
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self.path.mkdir(exist_ok=True, mode=0o700)
+        except OSError as error:
+            raise ConfigurationInvalid(
+                f"the data folder {self.path.parent} cannot be made: {error.strerror}; name another one in ARBOR_DATA_DIR"
+            ) from error
 
     def ready_file(self, name: str) -> Path:
         """Return the file that a part touches when it has become ready."""
@@ -61,7 +71,9 @@ class RunFolder:
         state = self.state()
         try:
             process = psutil.Process(state["pid"])
-            is_same = process.create_time() == state["created"] and process.status() != psutil.STATUS_ZOMBIE
+            # Older versions, which may still run, wrote the time by the system's clock.
+            starts = (_started_at(process), process.create_time())
+            is_same = state["created"] in starts and process.status() != psutil.STATUS_ZOMBIE
         except (KeyError, psutil.NoSuchProcess):
             return None
         return process if is_same else None
@@ -73,14 +85,14 @@ class RunFolder:
     def write_state(self, **fields: Any) -> None:
         """Write the state of this supervisor: its process, and further fields such as its parts."""
         own_process = psutil.Process()
-        state = {"pid": own_process.pid, "created": own_process.create_time(), **fields}
+        state = {"pid": own_process.pid, "created": _started_at(own_process), **fields}
         write_private(self.state_file, state)
 
     def state(self) -> dict[str, Any]:
         """Return the state that the supervisor last wrote; empty without one."""
         try:
             state: dict[str, Any] = json.loads(self.state_file.read_text(encoding="utf-8"))
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return {}
         return state
 
@@ -88,6 +100,19 @@ class RunFolder:
         """Remove the files that only a running installation has."""
         for file in (self.state_file, self.servers_file, *self.path.glob("*.ready")):
             file.unlink(missing_ok=True)
+
+
+def _started_at(process: psutil.Process) -> float:
+    """Return when a process has started: on Linux in seconds since the boot, which the system's clock does not change."""
+    if sys.platform != "linux":
+        return process.create_time()
+    try:
+        line = Path(f"/proc/{process.pid}/stat").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        raise psutil.NoSuchProcess(process.pid) from None
+    # The name of the program, in parentheses, may contain blanks.
+    ticks = int(line.rpartition(")")[2].split()[_STARTED_AT])
+    return ticks / os.sysconf("SC_CLK_TCK")
 
 
 #: The seconds in which an orphan must end before it is killed.

@@ -70,6 +70,7 @@ class Supervisor:
         self._failure: str | None = None
         self._last_snapshot: list[dict[str, Any]] = []
         self._reported_ready = False
+        self._reported_unwritten = False
 
     def run(self) -> None:
         """Run until asked to stop. Raises ServerError when a part with `once` fails, or an essential part before it was ready."""
@@ -280,8 +281,14 @@ class Supervisor:
     def _report_changes(self) -> None:
         snapshot = [unit.snapshot() for unit in self._units]
         if snapshot != self._last_snapshot:
-            self._last_snapshot = snapshot
-            self._on_change(snapshot)
+            try:
+                self._on_change(snapshot)
+            except OSError as error:  # such as a full disk; the next round tries again
+                if not self._reported_unwritten:
+                    self._log.report(f"the state cannot be written: {error}", alarm=True)
+                self._reported_unwritten = True
+            else:
+                self._last_snapshot, self._reported_unwritten = snapshot, False
         awaited = (unit for unit in self._units if unit.part.awaited)
         if not self._reported_ready and all(unit.status in _SATISFIED for unit in awaited):
             self._reported_ready = True

@@ -20,9 +20,11 @@ import pytest
 import redis
 
 from arbor.errors import ServerError
+from config.cli.installation.up import make_plan
 from config.servers import EmbeddedPostgres, EmbeddedValkey
 from config.servers.ports import LOOPBACK, free_port, is_free
 from config.servers.process import processes_in
+from config.supervisor.run_folder import RunFolder
 
 
 def wait_until(condition: Callable[[], bool], *, within_s: float = 10.0) -> None:
@@ -237,6 +239,24 @@ class TestPorts:
             used = listener.getsockname()[1]
             assert not is_free(used)
             assert free_port(used) > used
+
+    @pytest.mark.parametrize("host", ["::1", "192.0.2.1"])
+    def test_a_foreign_address_is_named(self, host: str) -> None:
+        with pytest.raises(ServerError, match=f"no server can listen on {host}: .*; name an IPv4 address"):
+            free_port(8000, host=host)
+
+    def test_two_servers_never_share_a_port(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+        """The console moves to the port that the API would get."""
+        monkeypatch.setenv("ARBOR_DATA_DIR", str(tmp_path))
+        monkeypatch.setenv("DATABASE_URL", "postgres://arbor@127.0.0.1/arbor")
+        monkeypatch.setenv("CELERY_BROKER_URL", "redis://127.0.0.1")
+        with socket.create_server((LOOPBACK, 0)) as listener:
+            used = listener.getsockname()[1]
+            for server in ("WEB", "API", "FLOWER"):
+                monkeypatch.setenv(f"ARBOR_{server}_PORT", str(used))
+            plan = make_plan(RunFolder(tmp_path), only=frozenset(), demo=False)
+        ports = [plan.web_port, plan.api_port, plan.flower_port]
+        assert used < ports[0] < ports[1] < ports[2]
 
 
 SCRIPT = """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import re
@@ -107,6 +108,26 @@ def test_only_awaited_parts_delay_readiness(awaited: bool, calls: int) -> None:
     ended = sleeping("short", script="sleep 0.5")
     run = Run(sleeping("web"), late, ended, until=restarted("short", 1))
     assert run.ready_calls == calls
+
+
+def test_a_full_disk_does_not_end_the_parts() -> None:
+    class FullDisk(io.StringIO):
+        def flush(self) -> None:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    attempts: list[Parts] = []
+
+    def fail(parts: list[dict[str, Any]]) -> None:
+        attempts.append({part["name"]: part for part in parts})
+        if ready("web")(attempts[-1]):
+            supervisor.request_stop()
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    log = Log(["web"], mask=Mask(), stream=FullDisk())
+    supervisor = Supervisor([sleeping("web", script="sleep 61.5")], log=log, on_change=fail)
+    supervisor.run()
+    assert attempts[-1]["web"]["status"] == PartStatus.STOPPED
+    assert_gone("61.5")
 
 
 def test_parts_start_after_the_steps_they_need_succeeded() -> None:

@@ -20,6 +20,7 @@ from apps.contacts.models import Channel, OutboxMessage
 from apps.contacts.services.channels import channels_for
 from apps.queues import Task, TaskMessage, enqueue
 from apps.signals.services.emission import emit
+from apps.tenants.models import TenantStatus
 from apps.tenants.scope import OPS, current_tenant
 from arbor.contacts.delivery import mentioned_ids, possible_names
 from arbor.contacts.values import DELIVERY_TRANSITIONS, Audience, ChannelKind, DeliveryStatus
@@ -224,8 +225,10 @@ def outbox_figures() -> OutboxFigures:
 
 
 def installation_figures() -> OutboxFigures:
-    """Return the figures of all tenants together. Three queries, by the operations role."""
-    return _figures(QuerySet(OutboxMessage, using=OPS))
+    """Return the figures of all active tenants together. Three queries, by the operations role."""
+    messages: QuerySet[OutboxMessage] = QuerySet(OutboxMessage, using=OPS)
+    # Messages of a suspended tenant are not sent before it is resumed.
+    return _figures(messages.filter(tenant__status=TenantStatus.ACTIVE))
 
 
 def _figures(messages: QuerySet[OutboxMessage]) -> OutboxFigures:

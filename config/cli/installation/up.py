@@ -6,7 +6,6 @@ import json
 import os
 import sys
 import time
-from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,7 +23,7 @@ from config.credentials import installation_secrets
 from config.environment import data_dir, env, secret, secret_folder, whole_number
 from config.keys import KeySource
 from config.secrets import SecretName, read_secret
-from config.servers.ports import free_port
+from config.servers.ports import LOOPBACK, free_port
 from config.servers.postgres import EmbeddedPostgres
 from config.servers.valkey import EmbeddedValkey
 from config.supervisor.fork_server import ForkServer
@@ -61,13 +60,12 @@ def up(only: str | None, no_demo: bool, port: int | None) -> None:
     parts = _choose_parts(only)
     started = time.monotonic()
     run = RunFolder(data_dir())
-    data_dir().mkdir(parents=True, exist_ok=True)
     with run.lock():
         run.prepared_file.unlink(missing_ok=True)
         run.write_state(parts=[])
         _end_orphans()
         _make_secrets()
-        plan = _plan(run, only=parts, demo=not no_demo, web_port=port)
+        plan = make_plan(run, only=parts, demo=not no_demo, web_port=port)
         write_private(run.servers_file, plan.server_urls())
         try:
             _supervise(plan, started)
@@ -91,7 +89,10 @@ def _make_secrets() -> None:
         secret_folder().ensure(SecretName.OPERATOR_PASSWORD)
 
 
-def _plan(run: RunFolder, *, only: frozenset[str], demo: bool, web_port: int | None) -> InstallationPlan:
+def make_plan(
+    run: RunFolder, *, only: frozenset[str], demo: bool, web_port: int | None = None
+) -> InstallationPlan:
+    """Return the parts to run, with servers and addresses: embedded servers where the environment names none."""
     folder = secret_folder()
     postgres = valkey = None
     if not secret("DATABASE_URL"):
@@ -114,11 +115,11 @@ def _plan(run: RunFolder, *, only: frozenset[str], demo: bool, web_port: int | N
         _print_moved_port("Valkey", port, valkey.port)
     host = env.str("ARBOR_WEB_HOST", default="127.0.0.1")
     api_host = env.str("ARBOR_API_HOST", default="127.0.0.1")
-    web_port = _choose_port("the console", web_port or _port("ARBOR_WEB_PORT", 8000), host)
-    api_port = _choose_port("the API", _port("ARBOR_API_PORT", 8001), api_host, reserved={web_port})
-    flower_port = _choose_port(
-        "Flower", _port("ARBOR_FLOWER_PORT", 5555), "127.0.0.1", reserved={web_port, api_port}
-    )
+    # None of these servers listens yet, so a port that one of them has moved to still looks free.
+    reserved = {server.port for server in (postgres, valkey) if server is not None}
+    web_port = _choose_port("the console", web_port or _port("ARBOR_WEB_PORT", 8000), host, reserved)
+    api_port = _choose_port("the API", _port("ARBOR_API_PORT", 8001), api_host, reserved)
+    flower_port = _choose_port("Flower", _port("ARBOR_FLOWER_PORT", 5555), LOOPBACK, reserved)
     return InstallationPlan(
         run=run,
         postgres=postgres,
@@ -149,8 +150,10 @@ def _server_urls(postgres: EmbeddedPostgres | None, valkey: EmbeddedValkey | Non
     return urls
 
 
-def _choose_port(title: str, wanted: int, host: str, *, reserved: Collection[int] = frozenset()) -> int:
+def _choose_port(title: str, wanted: int, host: str, reserved: set[int]) -> int:
+    """Return the port of a server, and reserve it."""
     port = free_port(wanted, host=host, reserved=reserved)
+    reserved.add(port)
     _print_moved_port(title, wanted, port)
     return port
 

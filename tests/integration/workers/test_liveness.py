@@ -20,6 +20,7 @@ from apps.heartbeats.services.processes import (
 )
 from apps.heartbeats.services.reports.status import fleet_status
 from apps.tenants.scope import APP
+from arbor.errors import ConfigurationInvalid
 from arbor.models.handles import Provider
 from arbor.models.slots import ProviderSlots
 from config.cli.checks.models import check_model
@@ -64,26 +65,29 @@ def test_the_liveness_connection_has_all_options_of_the_settings(
         _write_liveness()
 
 
-def test_a_process_reports_itself_after_any_error_of_the_database(monkeypatch: pytest.MonkeyPatch) -> None:
-    errors: list[Exception] = [
-        psycopg.errors.UndefinedColumn("calls"),
-        psycopg.errors.ReadOnlySqlTransaction("after a failover"),
-    ]
-    written = threading.Event()
+def test_a_process_reports_again_after_a_failover(database: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    stopping = threading.Event()
+    errors: list[Exception] = [psycopg.errors.ReadOnlySqlTransaction("read-only"), ConfigurationInvalid()]
 
     def write(_report: LivenessReport) -> None:
         if errors:
             raise errors.pop()
-        written.set()
+        stopping.set()
 
     monkeypatch.setattr(liveness, "write_liveness", write)
-    monkeypatch.setattr(liveness, "LIVENESS_PERIOD", timedelta(milliseconds=1))
-    monkeypatch.setattr(liveness, "_stopping", threading.Event())
-    liveness._report_liveness(kind="scheduler")
-    try:
-        assert written.wait(10)
-    finally:
-        liveness._stopping.set()
+    liveness.report_until(
+        LivenessReport(
+            name="host:1",
+            kind="worker",
+            queues="llm",
+            pool="threads",
+            concurrency=2,
+            started_at=datetime.now(UTC),
+        ),
+        stopping,
+        period_s=0,
+    )
+    assert stopping.is_set()
 
 
 def test_the_fleet_model_is_that_of_the_running_workers(database: None, settings: Any) -> None:

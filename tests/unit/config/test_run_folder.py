@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import stat
+import sys
 from pathlib import Path
 
 import psutil
 import pytest
 
-from arbor.errors import AlreadyRunning
+from arbor.errors import AlreadyRunning, ConfigurationInvalid
 from config.supervisor.run_folder import RunFolder, write_private
 
 
@@ -28,6 +29,17 @@ def test_a_folder_is_locked_by_one_supervisor_at_a_time(tmp_path: Path) -> None:
         pass
 
 
+def test_a_data_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.touch()
+    run = RunFolder(file)
+    assert run.supervisor() is None
+    with pytest.raises(
+        ConfigurationInvalid, match=f"the data folder {file} cannot be made: .*ARBOR_DATA_DIR"
+    ):
+        run.make()
+
+
 def test_the_supervisor_that_wrote_the_state_is_found(run: RunFolder) -> None:
     assert run.supervisor() is None
     run.write_state(parts=[])
@@ -36,8 +48,22 @@ def test_the_supervisor_that_wrote_the_state_is_found(run: RunFolder) -> None:
     assert supervisor.pid == os.getpid()
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere only the clock tells processes apart")
+def test_the_supervisor_is_found_after_the_clock_was_set(
+    run: RunFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run.write_state(parts=[])
+    booted = psutil.boot_time()
+    # A system whose clock is set moves the time of its boot.
+    monkeypatch.setattr("psutil._pslinux.boot_time", lambda: booted + 3600)
+    supervisor = run.supervisor()
+    assert supervisor is not None
+    assert supervisor.pid == os.getpid()
+
+
 def test_another_process_with_the_same_number_is_not_the_supervisor(run: RunFolder) -> None:
-    write_private(run.state_file, {"pid": os.getpid(), "created": psutil.Process().create_time() - 60})
+    run.write_state(parts=[])
+    write_private(run.state_file, {"pid": os.getpid(), "created": run.state()["created"] - 60})
     assert run.supervisor() is None
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from arbor.errors import ConfigurationInvalid
-from config.environment import with_user
+from config.environment import env, secret, with_user
 from config.mail import mailers
 from config.secrets import SecretFolder, SecretName
 from tests.support.settings import read_settings
@@ -36,6 +36,29 @@ def run_in(data_dir: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
         text=True,
         check=False,
     )
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "wanted"),
+    [
+        ("ARBOR_WEB_PORT", "http", "a whole number"),
+        ("ARBOR_MODEL_DEADLINE_S", "soon", "a number"),
+        ("ARBOR_KNOWLEDGE_QUOTAS", "many", "like its example in .env.example"),
+    ],
+)
+def test_a_setting_that_cannot_be_read_is_named(
+    monkeypatch: pytest.MonkeyPatch, name: str, value: str, wanted: str
+) -> None:
+    monkeypatch.setenv(name, value)
+    read: Any = {"a whole number": env.int, "a number": env.float}.get(wanted, env.dict)
+    with pytest.raises(ConfigurationInvalid, match=f"{name} must be {wanted}, got '{value}'"):
+        read(name)
+
+
+def test_a_secret_may_begin_with_a_dollar_sign(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ARBOR_EMAIL_PASSWORD", "$ecret")
+    assert secret("ARBOR_EMAIL_PASSWORD") == "$ecret"
+    assert read_settings(ARBOR_METRICS_TOKEN="$token")["ARBOR_METRICS_TOKEN"] == "$token"
 
 
 def test_settings_without_servers_name_no_foreign_server(tmp_path: Path) -> None:

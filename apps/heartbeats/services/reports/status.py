@@ -32,14 +32,19 @@ SELECT b.status, count(*) FROM tenants_tenant t CROSS JOIN LATERAL (
     WHERE tenant_id = t.id AND started_at > now() - %s * interval '1 second' OFFSET 0
 ) b GROUP BY b.status
 """
-# A conversation postpones the due time of its agent (`HeartbeatSchedule.due_at`).
+# A conversation postpones the due time of its agent (`HeartbeatSchedule.due_at`). Agents of a suspended tenant are not
+# claimed, so they are neither due nor lost, however long it is suspended.
 _DUE = """
-SELECT count(*) FILTER (WHERE state = 'idle' AND due_at <= now()),
-    coalesce(extract(epoch FROM now() - min(due_at) FILTER (WHERE state = 'idle' AND due_at <= now())), 0),
+SELECT count(*) FILTER (WHERE idle AND due_at <= now()),
+    coalesce(extract(epoch FROM now() - min(due_at) FILTER (WHERE idle AND due_at <= now())), 0),
     count(*) FILTER (WHERE state = 'queued'), count(*) FILTER (WHERE state = 'running'),
-    count(*) FILTER (WHERE state IN ('queued', 'running') AND lease_until < now()),
-    extract(epoch FROM min(due_at) FILTER (WHERE state = 'idle') - now())
-FROM (SELECT state, lease_until, greatest(next_due_at, paused_until) AS due_at FROM heartbeats_heartbeatschedule) s
+    count(*) FILTER (WHERE active AND state IN ('queued', 'running') AND lease_until < now()),
+    extract(epoch FROM min(due_at) FILTER (WHERE idle) - now())
+FROM (
+    SELECT s.state, s.lease_until, greatest(s.next_due_at, s.paused_until) AS due_at,
+        t.status = 'active' AS active, t.status = 'active' AND s.state = 'idle' AS idle
+    FROM heartbeats_heartbeatschedule s JOIN tenants_tenant t ON t.id = s.tenant_id
+) s
 """
 _AGENTS = "SELECT status, count(*) FROM agents_agent GROUP BY status"
 #: The most agents whose notices are counted.
@@ -51,7 +56,8 @@ SELECT notice ->> 'kind', count(*) FROM (
 ) state, jsonb_array_elements(state.notices) notice WHERE jsonb_typeof(notice) = 'object' GROUP BY 1
 """
 _PENDING = """
-SELECT (SELECT count(*) FROM calls_externalcall WHERE status = 'pending'),
+SELECT (SELECT count(*) FROM calls_externalcall c JOIN tenants_tenant t ON t.id = c.tenant_id AND t.status = 'active'
+        WHERE c.status = 'pending'),
     (SELECT count(*) FROM selves_proposal WHERE status = 'pending')
 """
 # Of today (UTC), per tenant, to use the index on tenant and day.

@@ -52,15 +52,16 @@ SELECT kind, coalesce(sum(waiting), 0), coalesce(max(waiting), 0) FROM (
 """
 
 # Count overdue memories and buffer items up to a bound, and find the oldest of each: the first entry of each tenant's part of the
-# index. Minds, one for each agent, are all read.
+# index. Minds, one for each agent, are all read. Memories of suspended tenants are not embedded.
 COUNT_BY_AGE = """
 SELECT 'unembedded', (SELECT count(*) FROM (
-        SELECT FROM memories_memory WHERE embedding IS NULL AND status = 'active' AND embedding_model = ''
+        SELECT FROM memories_memory m JOIN tenants_tenant t ON t.id = m.tenant_id AND t.status = 'active'
+        WHERE m.embedding IS NULL AND m.status = 'active' AND m.embedding_model = ''
         LIMIT %(counted)s) w),
     (SELECT min(w.at) FROM tenants_tenant t CROSS JOIN LATERAL (
         SELECT created_at AS at FROM memories_memory
         WHERE tenant_id = t.id AND embedding IS NULL AND status = 'active' AND embedding_model = ''
-        ORDER BY created_at LIMIT 1) w), now()
+        ORDER BY created_at LIMIT 1) w WHERE t.status = 'active'), now()
 UNION ALL
 SELECT 'expired', (SELECT count(*) FROM (
         SELECT FROM memories_memory WHERE expires_at <= now() AND status = 'active' LIMIT %(counted)s) w),
