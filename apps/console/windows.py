@@ -54,7 +54,7 @@ class BoundedList(ChangeList):  # type: ignore[misc]
         """Return whether there is a filter, and none of them has an index."""
         lookups = {(name, value) for name, values in self.filter_params.items() for value in values}
         has_index = any(
-            name.startswith("agent__") or (name, value) in self.model_admin.indexed_lookups
+            name.startswith(("agent__", "agent_id__")) or (name, value) in self.model_admin.indexed_lookups
             for name, value in lookups
         )
         return bool(lookups) and not has_index
