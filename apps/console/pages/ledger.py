@@ -205,12 +205,15 @@ def _group(title: str, agent_id: UUID | None, row: Mapping[str, Any]) -> LedgerG
 
 
 def _bars(entries: QuerySet[LedgerEntry], *, now: datetime, days: int) -> tuple[list[Bar], bool]:
-    """Return a bar for each hour or day: its cost, or its tokens where no price is known, and whether one is."""
+    """Return a bar for each hour or day: its cost, or its tokens where no price is known, and whether one is.
+
+    The first bar is of the hour or day in which the time begins, so that the bars are the sum of the page.
+    """
     hourly = days == 1
     step = timedelta(hours=1) if hourly else timedelta(days=1)
     last = now.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
     last = last if hourly else last.replace(hour=0)
-    starts = [last - step * back for back in range((24 if hourly else days) - 1, -1, -1)]
+    starts = [last - step * back for back in range(24 if hourly else days, -1, -1)]
     truncated = TruncHour("at", tzinfo=UTC) if hourly else TruncDay("at", tzinfo=UTC)
     rows = {
         row["start"]: row

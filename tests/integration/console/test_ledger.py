@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
 import pytest
@@ -66,12 +66,20 @@ def test_calls_are_grouped_by_model_agent_purpose_and_day(world: World) -> None:
 
 @pytest.mark.usefixtures("entries")
 def test_the_chart_has_a_bar_for_each_hour_or_day(world: World) -> None:
-    for days, count in (("1", 24), ("7", 7), ("30", 30)):
+    for days, count in (("1", 25), ("7", 8), ("30", 31)):
         page = read(world, f"days={days}")
         assert len(page.bars) == count
         assert page.bars[-1].value >= 0.75
         assert page.bars[-1].height == 100
         assert page.priced
+
+
+def test_the_bars_of_the_chart_are_the_sums_of_the_page(world: World) -> None:
+    with tenant_transaction(world.tenant.id):
+        entry = LedgerEntryFactory(call__heartbeat=world.heartbeat, cost_usd=Decimal("0.5"))
+    for days in (1, 7):
+        page = read(world, f"days={days}", entry.at + timedelta(days=days, seconds=-1))
+        assert sum(bar.value for bar in page.bars) == pytest.approx(float(page.total.cost or 0))
 
 
 @pytest.mark.usefixtures("entries")
