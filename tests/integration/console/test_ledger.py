@@ -13,6 +13,7 @@ from django.urls import reverse
 from apps.agents.models import AgentPolicy
 from apps.calls.models import DailyUsage
 from apps.calls.services import usage
+from apps.console import forms
 from apps.console.pages import ledger
 from apps.console.pages.ledger import LedgerPage, read_ledger
 from apps.console.templatetags.console import short_count
@@ -80,6 +81,16 @@ def test_the_bars_of_the_chart_are_the_sums_of_the_page(world: World) -> None:
     for days in (1, 7):
         page = read(world, f"days={days}", entry.at + timedelta(days=days, seconds=-1))
         assert sum(bar.value for bar in page.bars) == pytest.approx(float(page.total.cost or 0))
+
+
+def test_an_agent_beyond_the_offered_ones_stays_chosen(
+    viewer: Client, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(forms, "_AGENTS_OFFERED", 0)
+    chosen = f'<option value="{world.agent.id}" selected>'
+    for name in ("model-usage", "recall", "self-versions"):
+        text = viewer.get(reverse(f"admin:{name}"), {"agent": str(world.agent.id)}).content.decode()
+        assert chosen in text, name
 
 
 @pytest.mark.usefixtures("entries")
