@@ -59,6 +59,21 @@ def test_the_acts_of_an_agent_are_found_however_old(
     assert "named Vega" in text_of(viewer, "audit_auditevent_changelist", agent_id__exact=str(agent_id))
 
 
+def test_a_search_says_where_it_ends(
+    tenant: Tenant, as_role: SignIn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(windows, "ROWS_FILTERED", 1)
+    agent_id = uuid4()
+    with tenant_transaction(tenant.id):
+        record(action=AuditAction.OPERATOR_ACT, actor="cli:ann", agent_id=agent_id, message="named Vega")
+    record_acts(tenant, "first", "second")
+    viewer = as_role(Role.VIEWER)
+    everywhere = text_of(viewer, "audit_auditevent_changelist", q="named vega")
+    assert "Searched in the latest 1 records" in everywhere
+    of_agent = text_of(viewer, "audit_auditevent_changelist", q="named vega", agent_id__exact=str(agent_id))
+    assert "named Vega" in of_agent
+
+
 def test_the_chain_is_shown_to_viewers_and_verified_for_owners(
     tenant: Tenant, as_role: SignIn, superuser: psycopg.Connection[Any]
 ) -> None:
