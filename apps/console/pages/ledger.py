@@ -197,7 +197,8 @@ def _group(title: str, agent_id: UUID | None, row: Mapping[str, Any]) -> LedgerG
         input_tokens=row["input"] or 0,
         output_tokens=row["output"] or 0,
         cached_tokens=row["cached"] or 0,
-        cost=row["cost"],
+        # Without a call nothing was paid; the sum of no row is NULL.
+        cost=row["cost"] if calls else Decimal(0),
         unpriced=calls - row["priced"],
         latency_ms=row["latency"] or 0.0,
         slowest_ms=row["slowest"] or 0.0,

@@ -16,7 +16,7 @@ from apps.calls.services import usage
 from apps.console import forms
 from apps.console.pages import ledger
 from apps.console.pages.ledger import LedgerPage, read_ledger
-from apps.console.templatetags.console import short_count
+from apps.console.templatetags.console import dollars, short_count
 from apps.fleet.administration import limit_tenant
 from apps.tenants.scope import tenant_transaction
 from tests.factories.agents import AgentFactory
@@ -159,6 +159,27 @@ def test_the_lowest_budgets_are_shown(world: World, monkeypatch: pytest.MonkeyPa
 )
 def test_large_numbers_have_three_digits_and_a_letter(number: int, text: str) -> None:
     assert short_count(number) == text
+
+
+def test_no_call_costs_nothing(world: World) -> None:
+    with tenant_transaction(world.tenant.id):
+        agent = AgentFactory()
+    total = read(world, f"agent={agent.id}").total
+    assert (total.calls, total.cost) == (0, 0)
+
+
+@pytest.mark.parametrize(
+    ("cost", "text"),
+    [
+        ("0", "$0"),
+        ("0.00000078", "$0.00000078"),
+        ("0.00078", "$0.0008"),
+        ("0.5", "$0.5000"),
+        ("1234.5", "$1,234.50"),
+    ],
+)
+def test_a_cost_above_zero_is_not_written_as_zero(cost: str, text: str) -> None:
+    assert dollars(Decimal(cost)) == text
 
 
 def test_costs_of_other_tenants_are_not_shown(viewer: Client, world: World, other_world: World) -> None:
