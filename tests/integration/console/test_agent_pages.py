@@ -58,6 +58,18 @@ def test_goals_are_counted_and_open_ones_shown_first(world: World, monkeypatch: 
     assert found == {"active": (1, 1), "queued": (0, 0), "backburner": (0, 0), "completed": (3, 1)}
 
 
+def test_policies_and_capabilities_are_found_by_words(viewer: Client, world: World) -> None:
+    with tenant_transaction(world.tenant.id):
+        agent = AgentFactory(name="Vega")
+        set_policy(agent_id=agent.id, changes={"daily_beats": 3}, actor="cli:ann")
+    for model, query in (
+        ("agents_agentpolicy", {"q": "vega"}),
+        ("authority_capabilitygrant", {"q": "execute/recall", "agent__id__exact": str(agent.id)}),
+    ):
+        found = viewer.get(reverse(f"admin:{model}_changelist"), query).context["cl"].result_list
+        assert [row.agent_id for row in found] == [agent.id], model
+
+
 def test_an_agents_page_shows_notices_budget_and_active_hours(viewer: Client, world: World) -> None:
     agent = set_notice_and_halt(world)
     page = viewer.get(page_of(agent)).content.decode()
