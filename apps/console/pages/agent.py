@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime
@@ -313,8 +314,10 @@ def _tree(goals: Sequence[Goal]) -> list[GoalTreeRow]:
 
 
 def _columns(agent: Agent, goals: Sequence[Goal]) -> list[GoalColumn]:
-    states = Goal.objects.filter(agent_id=agent.id).order_by().values_list("state")
-    counts: dict[str, int] = dict(states.annotate(Count("id")))
+    counts: dict[str, int] = dict(Counter(goal.state for goal in goals))
+    if len(goals) == GOALS_LISTED:
+        states = Goal.objects.filter(agent_id=agent.id).order_by().values_list("state")
+        counts = dict(states.annotate(Count("id")))
     shown = (GoalState.ACTIVE, GoalState.QUEUED, GoalState.BACKBURNER, GoalState.COMPLETED)
     return [
         GoalColumn(
