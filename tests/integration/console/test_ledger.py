@@ -165,7 +165,7 @@ def test_no_call_costs_nothing(world: World) -> None:
     with tenant_transaction(world.tenant.id):
         agent = AgentFactory()
     total = read(world, f"agent={agent.id}").total
-    assert (total.calls, total.cost) == (0, 0)
+    assert (total.calls, total.cost) == (0, Decimal(0))
 
 
 @pytest.mark.parametrize(
