@@ -35,9 +35,10 @@ def badges_of(request: HttpRequest) -> dict[str, str]:
         return {}
     if not hasattr(request, "badges"):
         count_with_badges(request)
-    unread, waiting = map(_shown, request.badges)  # type: ignore[attr-defined]
+    unread, waiting = map(shown_count, request.badges)  # type: ignore[attr-defined]
     return {"inbox": unread, "authority_actionapproval_changelist": waiting}
 
 
-def _shown(count: int) -> str:
+def shown_count(count: int) -> str:
+    """Return a count up to COUNTED_AT_MOST as text, such as "99+"; empty for 0."""
     return f"{count - 1}+" if count == COUNTED_AT_MOST else str(count) if count else ""

@@ -94,16 +94,23 @@ type Line = list[Any]
 def export_lines(
     rows: QuerySet[Any], columns: Sequence[ExportColumn], *, tenant_id: UUID | None
 ) -> Iterator[Line]:
-    """Yield the values of at most ROWS_EXPORTED rows, read in chunks with a short transaction for each chunk."""
-    for start in range(0, ROWS_EXPORTED, _CHUNK):
-        scope: AbstractContextManager[Any] = nullcontext()
-        if tenant_id is not None:
-            scope = tenant_transaction(tenant_id, statement_timeout=settings.ARBOR_PAGE_TIMEOUT)
-        with scope:
-            chunk = [[column.value(row) for column in columns] for row in rows[start : start + _CHUNK]]
+    """Yield the values of at most ROWS_EXPORTED rows, read in chunks with a short transaction for each chunk.
+
+    The rows are chosen at the beginning: those that are added meanwhile would move the others into the next chunk.
+    """
+
+    def scope() -> AbstractContextManager[Any]:
+        if tenant_id is None:
+            return nullcontext()
+        return tenant_transaction(tenant_id, statement_timeout=settings.ARBOR_PAGE_TIMEOUT)
+
+    with scope():
+        keys = list(rows.values_list("pk", flat=True)[:ROWS_EXPORTED])
+    for start in range(0, len(keys), _CHUNK):
+        with scope():
+            chosen = rows.filter(pk__in=keys[start : start + _CHUNK])
+            chunk = [[column.value(row) for column in columns] for row in chosen]
         yield from chunk
-        if len(chunk) < _CHUNK:
-            return
 
 
 def read_format(kind: str) -> ExportFormat:

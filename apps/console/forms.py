@@ -133,10 +133,12 @@ class DestroyAgentForm(ServiceForm):
 _AGENTS_OFFERED = 500
 
 
-def agent_choices() -> list[tuple[str, str]]:
-    """Return the agents that forms offer, by name."""
+def agent_choices(*, chosen: Agent | None = None) -> list[tuple[str, str]]:
+    """Return the agents that forms offer, by name; last the chosen agent, if it is beyond them."""
     agents = Agent.objects.order_by("name").values_list("id", "name")[:_AGENTS_OFFERED]
-    return [(str(agent_id), name) for agent_id, name in agents]
+    choices = [(str(agent_id), name) for agent_id, name in agents]
+    own = [] if chosen is None else [(str(chosen.id), chosen.name)]
+    return [*choices, *(choice for choice in own if choice not in choices)]
 
 
 def agent_or_all_choices() -> list[tuple[str, str]]:

@@ -288,6 +288,22 @@ class AgentRowsAdmin(FoundByIdAdmin):
         return cells.badge(row.status)
 
 
+class FoundByAgentAdmin(AgentRowsAdmin):
+    """Pages of tables with one row for each agent, found by the agent's name."""
+
+    @property
+    def search_help_text(self) -> str:
+        """Return the hint below the search box."""
+        return "An agent's name"
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
+    ) -> tuple[QuerySet[Any], bool]:
+        """Search by the agent's name."""
+        term = search_term.strip()
+        return (queryset.filter(agent__name__icontains=term) if term else queryset), False
+
+
 class PageAdmin(ConsoleAdmin):
     """Rows with a page of their own, which a function reads and a template renders."""
 

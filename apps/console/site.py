@@ -60,6 +60,7 @@ from apps.console.operator.workflows import (
     decide_workflow_step,
     edit_workflow,
 )
+from apps.console.page_tenants import within_page_tenant
 from apps.console.pages.fleet import read_fleet
 from apps.console.pages.onboarding import read_first_steps, read_onboarding
 from apps.console.signal_views import show_signals
@@ -179,6 +180,11 @@ class ConsoleSite(UnfoldAdminSite):  # type: ignore[misc]
         """Add the URLs of the console's own pages and forms."""
         urls = [path(route, self.admin_view(view), name=name) for route, view, name in _URLS]
         return [*urls, *super().get_urls()]
+
+    def admin_view(self, view: Callable[..., Any], cacheable: bool = False) -> Callable[..., Any]:
+        """Return a view for people who may sign in, which refuses forms of pages of another tenant."""
+        wrapped: Callable[..., Any] = super().admin_view(within_page_tenant(view), cacheable)
+        return wrapped
 
     def each_context(self, request: HttpRequest) -> dict[str, Any]:
         """Add the user's tenant and role, and the tenants to choose from."""

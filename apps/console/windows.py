@@ -16,13 +16,15 @@ ROWS_FILTERED = 20_000
 def latest_rows(rows: QuerySet[Any], *, order: str, most: int, **among: Any) -> tuple[QuerySet[Any], bool]:
     """Limit rows to the latest `most` rows of their tenant that have the values `among`; return also whether there are older rows.
 
-    `order` is a column, such as `-id`, with an index after `among`. The bound is read by a query of its own, because within the
-    statement of the rows the planner would not know how few rows are left.
+    `order` is a column, such as `-id`, with an index after `among`; without a minus, the rows with the least values count as the
+    latest. The bound is read by a query of its own, because within the statement of the rows the planner would not know how few
+    rows are left.
     """
     name = order.removeprefix("-")
     others = rows.model._default_manager.filter(**among).order_by(order).values_list(name, flat=True)
     oldest = list(others[most - 1 : most])
-    return (rows.filter(**{f"{name}__gte": oldest[0]}), True) if oldest else (rows, False)
+    within = "lte" if name == order else "gte"
+    return (rows.filter(**{f"{name}__{within}": oldest[0]}), True) if oldest else (rows, False)
 
 
 class BoundedList(ChangeList):  # type: ignore[misc]
@@ -54,7 +56,7 @@ class BoundedList(ChangeList):  # type: ignore[misc]
         """Return whether there is a filter, and none of them has an index."""
         lookups = {(name, value) for name, values in self.filter_params.items() for value in values}
         has_index = any(
-            name.startswith("agent__") or (name, value) in self.model_admin.indexed_lookups
+            name.startswith(("agent__", "agent_id__")) or (name, value) in self.model_admin.indexed_lookups
             for name, value in lookups
         )
         return bool(lookups) and not has_index

@@ -109,7 +109,7 @@ def approve_one(tenant: Tenant, *, approval_id: str, reason: str, always: bool) 
         approval_id=find_in_tenant(ActionApproval, approval_id), actor=actor(), reason=reason, always=always
     )
     rule = f" {row.resource} needs no approval any more." if always else ""
-    return _decision_output(tenant, row, f"is approved; the next heartbeat, due now, executes it.{rule}")
+    return _decision_output(tenant, row, f"is approved; {escape(approvals.describe_execution(row))}.{rule}")
 
 
 @in_tenant_transaction

@@ -9,7 +9,7 @@ from uuid import UUID
 from django.db import transaction
 from django.db.models import QuerySet
 
-from apps.agents.models import Trigger
+from apps.agents.models import HeartbeatSchedule, ScheduleState, Trigger
 from apps.agents.services.locks import lock_schedule
 from apps.agents.services.percepts import bring_forward
 from apps.audit.models import AuditAction
@@ -17,6 +17,7 @@ from apps.audit.services import record
 from apps.authority.models import ActionApproval
 from apps.authority.services.modes import set_mode
 from apps.signals.services.emission import emit
+from arbor.agents.lifecycle import AgentStatus
 from arbor.authority.approvals import TRANSITIONS, ApprovalStatus
 from arbor.authority.modes import TrustMode
 from arbor.errors import NotFound, TransitionIllegal
@@ -66,6 +67,18 @@ def approve(*, approval_id: UUID, actor: str, reason: str = "", always: bool = F
         set_mode(agent_id=row.agent_id, prefix=row.resource, mode=TrustMode.ALLOW, actor=actor)
     bring_forward(agent_id=row.agent_id, trigger=Trigger.EVENT)
     return row
+
+
+def describe_execution(approval: ActionApproval) -> str:
+    """Return in words when the action of an approved request is executed."""
+    schedule = HeartbeatSchedule.objects.filter(agent_id=approval.agent_id)
+    if schedule.exclude(state=ScheduleState.OFF).exists():
+        return "the next heartbeat, due now, executes it once"
+    agent = approval.agent
+    rests = "has no heartbeats now" if agent.status == AgentStatus.ACTIVE else f"is {agent.status}"
+    return (
+        f"{agent.name} {rests}; its next heartbeat executes it once, if that is before the approval expires"
+    )
 
 
 @transaction.atomic

@@ -19,7 +19,7 @@ from apps.agents.models import (
 )
 from apps.agents.services.energy import energy_terms_of
 from apps.console import cells, columns
-from apps.console.listing import AgentRowsAdmin, ConsoleAdmin
+from apps.console.listing import AgentRowsAdmin, ConsoleAdmin, FoundByAgentAdmin
 from arbor.heartbeat.budgets import BudgetKind
 
 
@@ -68,7 +68,7 @@ class RequestedCapabilityAdmin(AgentRowsAdmin):
 
 
 @admin.register(AgentPolicy)
-class AgentPolicyAdmin(AgentRowsAdmin):
+class AgentPolicyAdmin(FoundByAgentAdmin):
     """List agents' policies other than the defaults; changed by `arbor agent policy set`."""
 
     when_empty = (
@@ -77,7 +77,6 @@ class AgentPolicyAdmin(AgentRowsAdmin):
     )
     when_empty_command = "arbor agent policy set NAME"
     ordering = ("-agent_id",)
-    search_fields = ("agent__name",)
     empty_value_display = "none of its own"
     shows_empty = True
     list_display = ("agent_link", "budget", "hours", "adaptive", "daily_beats", "daily_tokens", "daily_usd")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 from typing import Any
 
 from django.contrib import admin
@@ -72,6 +73,7 @@ class ActionApprovalAdmin(AgentRowsAdmin):
             "may_approve": has_right(request, Right.APPROVE),
             "pending": ApprovalStatus.PENDING,
             "approved": ApprovalStatus.APPROVED,
+            "now": datetime.now(UTC),
             "reason_length": REASON_LENGTH,
         }
         response: HttpResponse = super().change_view(request, object_id, form_url, context)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 from uuid import UUID
 
-from django.contrib import admin
+from django.contrib import admin, messages
 from django.db.models import Q, QuerySet
 from django.http import HttpRequest
 from unfold.contrib.filters.admin import ChoicesDropdownFilter
@@ -14,10 +14,11 @@ from unfold.contrib.filters.admin import ChoicesDropdownFilter
 from apps.audit.models import AuditAction, AuditEvent, PlatformEvent
 from apps.audit.services import LOOKUP_VERB
 from apps.audit.services.search import AuditFilter
-from apps.console import cells, columns
+from apps.console import cells, columns, windows
 from apps.console.listing import ConsoleAdmin, PlatformAdmin
-from apps.console.windows import ROWS_FILTERED, latest_rows
+from apps.console.windows import latest_rows
 from apps.tenants.scope import OPS
+from arbor.ids import read_id
 
 #: The looks of the badges of levels.
 _LEVEL_LOOKS = {"info": "calm", "warning": "warn", "error": "bad"}
@@ -99,7 +100,15 @@ class AuditEventAdmin(_EventColumns, ConsoleAdmin):
         except ValueError:
             named = Q(actor__startswith=term) | Q(actor=f"user:{term}")
             found = queryset.filter(named | AuditFilter(words=term).in_message())
-            return latest_rows(found, order="-at", most=ROWS_FILTERED)[0], False
+            agent_id = read_id(request.GET.get("agent_id__exact", ""))
+            among = {} if agent_id is None else {"agent_id": agent_id}
+            latest, has_older = latest_rows(found, order="-at", most=windows.ROWS_FILTERED, **among)
+            if has_older:
+                messages.info(
+                    request,
+                    f"Searched in the latest {windows.ROWS_FILTERED:,} records; `arbor audit search` searches all.",
+                )
+            return latest, False
 
 
 @admin.register(PlatformEvent)

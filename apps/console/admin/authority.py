@@ -20,7 +20,7 @@ class CapabilityGrantAdmin(AgentRowsAdmin):
     when_empty = "No agent has a capability."
     when_empty_command = "arbor agent capability grant NAME ACTION"
     ordering = ("-id",)
-    search_fields = ("resource",)
+    text_fields = ("resource",)
     list_filter = (filters_by_agent()[0],)
     list_display = ("resource", "agent_link", "status", "limits", "granted_by", "granted_at")
     fields = (

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from django.contrib import admin
-from django.db.models import Model, QuerySet
+from django.db.models import Model
 from django.http import HttpRequest
 from django.utils import timezone
 from django.utils.safestring import SafeString
@@ -14,7 +12,14 @@ from apps.agents.models import HeartbeatSchedule, Percept, ScheduleState
 from apps.agents.services.sealed_percepts import CLOSED
 from apps.console import cells, columns
 from apps.console.access import access_of, is_platform_operator
-from apps.console.listing import AgentRowsAdmin, ConsoleAdmin, OwnPageAdmin, filters, filters_by_agent
+from apps.console.listing import (
+    AgentRowsAdmin,
+    ConsoleAdmin,
+    FoundByAgentAdmin,
+    OwnPageAdmin,
+    filters,
+    filters_by_agent,
+)
 from apps.console.live import BUSY_REFRESH_S
 from apps.console.pages.heartbeat import read_heartbeat
 from apps.heartbeats.models import Heartbeat, HeartbeatStatus, Process
@@ -99,13 +104,12 @@ class PerceptAdmin(AgentRowsAdmin):
 
 
 @admin.register(HeartbeatSchedule)
-class HeartbeatScheduleAdmin(AgentRowsAdmin):
+class HeartbeatScheduleAdmin(FoundByAgentAdmin):
     """List heartbeat schedules."""
 
     list_display = ("agent_link", "state_badge", "next_due", "interval", "lease", "attempts", "problem")
     list_display_links = None
     list_filter = filters("state")
-    search_fields = ("agent__name",)
     ordering = ("next_due_at", "agent_id")
     # Each agent has one row.
     filters_latest = False
@@ -121,18 +125,6 @@ class HeartbeatScheduleAdmin(AgentRowsAdmin):
         "attempts",
         "last_error",
     )
-
-    def get_search_results(
-        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
-    ) -> tuple[QuerySet[Any], bool]:
-        """Search by the agent's name."""
-        term = search_term.strip()
-        return (queryset.filter(agent__name__icontains=term) if term else queryset), False
-
-    @property
-    def search_help_text(self) -> str:
-        """Return the hint below the search box."""
-        return "An agent's name"
 
     state_badge = columns.badge("state", "state")
     next_due = columns.cell(

@@ -11,7 +11,7 @@ from django.views.decorators.http import require_POST, require_safe
 from apps.console.access import Right, actor_of, has_right, require_member
 from apps.console.pages.self_versions import parse_version, read_self_versions
 from apps.console.views import console_page, refuse
-from apps.selves.services.rollback import ALL_PARTS, roll_back
+from apps.selves.services.rollback import roll_back
 from apps.tenants.scope import APP
 from arbor.errors import Invalid, NotFound
 from arbor.ids import read_id
@@ -44,13 +44,15 @@ def roll_back_posted(request: HttpRequest) -> HttpResponse:
     if agent_id is None or version is None or not set(parts) <= set(PartKind):
         raise NotFound("a rollback names an agent, a version, and parts of its self")
     try:
+        if not parts:
+            raise Invalid("choose at least one part of the self")
         with transaction.atomic(using=APP):
             result = roll_back(
                 agent_id=agent_id,
                 to=version,
                 actor=actor_of(request),
                 reason=request.POST.get("reason", "")[:_REASON_LENGTH].replace("\0", ""),
-                parts=[PartKind(part) for part in parts] or ALL_PARTS,
+                parts=[PartKind(part) for part in parts],
             )
     except Invalid as refusal:
         messages.error(request, f"Nothing was done: {refusal}.")

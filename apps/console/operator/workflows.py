@@ -65,6 +65,8 @@ class WorkflowForm(ServiceForm):
     source = forms.CharField(
         label="Definition",
         max_length=MAX_DOT_CHARACTERS,
+        # A definition without its outer blanks would be another version.
+        strip=False,
         widget=UnfoldAdminTextareaWidget(attrs={"rows": 18, "spellcheck": "false"}),
         help_text="A graph in DOT. A step's type is prompt, approval, delegate, wait or note.",
     )

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from typing import Any
 
+from django.db.models import Case, Count, Q, When
 from django.utils.dateparse import parse_datetime
 
 from apps.agents.models import Agent, AgentKey, AgentState, HeartbeatSchedule, Percept
@@ -38,6 +40,7 @@ STRIP_CELLS = 60
 HEARTBEATS_LISTED = 8
 MEMORIES_LISTED = 8
 GOALS_LISTED = 60
+GOALS_IN_COLUMN = 6
 INTENTS_LISTED = 12
 PERCEPTS_LISTED = 5
 MESSAGES_LISTED = 5
@@ -72,10 +75,16 @@ class WorkingMemoryView:
 
 @dataclass(frozen=True, kw_only=True)
 class GoalColumn:
-    """The goals of one state."""
+    """The goals of one state: their number, and the latest of them, at most GOALS_IN_COLUMN."""
 
     state: str
+    count: int
     goals: Sequence[Goal]
+
+    @property
+    def more(self) -> int:
+        """Return the number of goals that are not shown."""
+        return self.count - len(self.goals)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -191,7 +200,7 @@ def read_agent(agent: Agent, *, may_operate: bool, may_approve: bool, may_own: b
         identity=identity,
         trust=read_trust_score(agent),
         actions=action_names(agent.id),
-        columns=_columns(goals),
+        columns=_columns(agent, goals),
         tree=_tree(goals),
         intents=list(
             Intent.objects.filter(
@@ -264,6 +273,8 @@ def _identity(agent: Agent) -> IdentityPanel:
 
 
 def _goals(agent: Agent) -> list[Goal]:
+    """Return the goals, the open ones first, which an agent has few of."""
+    has_ended = Q(state__in=(GoalState.COMPLETED, GoalState.ABANDONED))
     return list(
         Goal.objects.filter(agent_id=agent.id)
         .only(
@@ -278,7 +289,7 @@ def _goals(agent: Agent) -> list[Goal]:
             "agent_id",
             "parent_id",
         )
-        .order_by("-touched_at")[:GOALS_LISTED]
+        .order_by(Case(When(has_ended, then=1), default=0), "-touched_at")[:GOALS_LISTED]
     )
 
 
@@ -302,13 +313,20 @@ def _tree(goals: Sequence[Goal]) -> list[GoalTreeRow]:
     return tree
 
 
-def _columns(goals: Sequence[Goal]) -> list[GoalColumn]:
+def _columns(agent: Agent, goals: Sequence[Goal]) -> list[GoalColumn]:
+    counts: dict[str, int] = dict(Counter(goal.state for goal in goals))
+    if len(goals) == GOALS_LISTED:
+        states = Goal.objects.filter(agent_id=agent.id).order_by().values_list("state")
+        counts = dict(states.annotate(Count("id")))
     shown = (GoalState.ACTIVE, GoalState.QUEUED, GoalState.BACKBURNER, GoalState.COMPLETED)
-    columns = [
-        GoalColumn(state=state, goals=[goal for goal in goals if goal.state == state]) for state in shown
+    return [
+        GoalColumn(
+            state=state,
+            count=counts.get(state, 0),
+            goals=[goal for goal in goals if goal.state == state][:GOALS_IN_COLUMN],
+        )
+        for state in (*shown, *((GoalState.ABANDONED,) if GoalState.ABANDONED in counts else ()))
     ]
-    abandoned = [goal for goal in goals if goal.state == GoalState.ABANDONED]
-    return [*columns, GoalColumn(state=GoalState.ABANDONED, goals=abandoned)] if abandoned else columns
 
 
 def _working_memory(stored: Any) -> WorkingMemoryView:

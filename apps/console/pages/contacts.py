@@ -8,6 +8,7 @@ from datetime import datetime
 from uuid import UUID
 
 from apps.agents.models import Agent
+from apps.console.badges import shown_count
 from apps.console.pages.models import model_in_use
 from apps.contacts.models import ChatMessage, ChatSession, OutboxMessage
 from apps.contacts.services.chat import waiting_turn
@@ -108,7 +109,8 @@ class InboxPage:
     """The data of the inbox's page."""
 
     messages: Sequence[OutboxMessage]
-    unread: int
+    #: The number of unread messages as the navigation shows it; empty: none.
+    unread: str
     only_unread: bool
     #: The last message shown if there are older ones, else None.
     older: UUID | None
@@ -146,7 +148,7 @@ def read_inbox(*, only_unread: bool, before: UUID | None) -> InboxPage:
     )
     return InboxPage(
         messages=listed[:MESSAGES_SHOWN],
-        unread=count_unread(),
+        unread=shown_count(count_unread()),
         only_unread=only_unread,
         older=listed[MESSAGES_SHOWN - 1].id if len(listed) > MESSAGES_SHOWN else None,
     )

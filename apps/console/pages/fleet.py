@@ -190,7 +190,8 @@ def _heartbeats() -> QuerySet[Heartbeat]:
 def _heartbeats_of_day(now: datetime) -> tuple[dict[str, int], list[Hour], bool]:
     counts = count_by_hour(since=now - WINDOW, most=SAMPLE)
     last = now.replace(minute=0, second=0, microsecond=0)
-    starts = [last - timedelta(hours=back) for back in range(int(WINDOW / timedelta(hours=1)) - 1, -1, -1)]
+    # The first bar is of the hour in which the time begins, so that the bars have all counted heartbeats.
+    starts = [last - timedelta(hours=back) for back in range(int(WINDOW / timedelta(hours=1)), -1, -1)]
     return dict(counts.total), draw_hours(starts, counts.by_hour), counts.total.total() == SAMPLE
 
 

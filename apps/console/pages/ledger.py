@@ -122,7 +122,7 @@ def read_ledger(parameters: Any, *, now: datetime | None = None) -> LedgerPage:
     bars, priced = _bars(entries, now=now, days=int(days))
     total = _group("all", None, entries.aggregate(**_SUMS))
     return LedgerPage(
-        agents=agent_choices(),
+        agents=agent_choices(chosen=agent),
         agent=agent,
         days=days,
         by=by,
@@ -197,7 +197,8 @@ def _group(title: str, agent_id: UUID | None, row: Mapping[str, Any]) -> LedgerG
         input_tokens=row["input"] or 0,
         output_tokens=row["output"] or 0,
         cached_tokens=row["cached"] or 0,
-        cost=row["cost"],
+        # Without a call nothing was paid; the sum of no row is NULL.
+        cost=row["cost"] if calls else Decimal(0),
         unpriced=calls - row["priced"],
         latency_ms=row["latency"] or 0.0,
         slowest_ms=row["slowest"] or 0.0,
@@ -205,12 +206,15 @@ def _group(title: str, agent_id: UUID | None, row: Mapping[str, Any]) -> LedgerG
 
 
 def _bars(entries: QuerySet[LedgerEntry], *, now: datetime, days: int) -> tuple[list[Bar], bool]:
-    """Return a bar for each hour or day: its cost, or its tokens where no price is known, and whether one is."""
+    """Return a bar for each hour or day: its cost, or its tokens where no price is known, and whether one is.
+
+    The first bar is of the hour or day in which the time begins, so that the bars are the sum of the page.
+    """
     hourly = days == 1
     step = timedelta(hours=1) if hourly else timedelta(days=1)
     last = now.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
     last = last if hourly else last.replace(hour=0)
-    starts = [last - step * back for back in range((24 if hourly else days) - 1, -1, -1)]
+    starts = [last - step * back for back in range(24 if hourly else days, -1, -1)]
     truncated = TruncHour("at", tzinfo=UTC) if hourly else TruncDay("at", tzinfo=UTC)
     rows = {
         row["start"]: row

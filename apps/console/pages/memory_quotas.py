@@ -26,7 +26,8 @@ class MemoryQuotasPage:
 
 def read_memory_quotas(parameters: Mapping[str, str]) -> MemoryQuotasPage:
     """Read the page for the parameters of its address. Reading changes nothing."""
-    agents, agent = agent_choices(), chosen_agent(parameters)
+    agent = chosen_agent(parameters)
+    agents = agent_choices(chosen=agent)
     if agent is None:
         return MemoryQuotasPage(agents=agents, agent=None)
     return MemoryQuotasPage(

@@ -58,6 +58,11 @@ class ProcessLine:
         return self.process.queues.replace(",", ", ")
 
 
+def bounded_number(count: int) -> str:
+    """Return a number of rows that were counted up to the limit of lists as text, such as "1,000+"."""
+    return f"{ROWS_COUNTED:,}+" if count > ROWS_COUNTED else f"{count:,}"
+
+
 @dataclass(frozen=True, kw_only=True)
 class BacklogFigure:
     """A count of rows that wait for something."""
@@ -69,14 +74,9 @@ class BacklogFigure:
     count: int
 
     @property
-    def more(self) -> bool:
-        """Return whether there are more than were counted."""
-        return self.count > ROWS_COUNTED
-
-    @property
     def shown(self) -> str:
         """Return the count as text."""
-        return f"{ROWS_COUNTED:,}+" if self.more else f"{self.count:,}"
+        return bounded_number(self.count)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,8 +89,9 @@ class OperationsPage:
     backlogs: Sequence[BacklogFigure]
     failed_calls: Sequence[FailedMaintenanceCall]
     failed_messages: Sequence[OutboxMessage]
-    active: int
-    paused: int
+    #: The numbers of active and paused agents as text, counted up to the limit of lists.
+    active: str
+    paused: str
     health: Health | None
     tenants: Sequence[Tenant]
 
@@ -124,8 +125,8 @@ def read_operations(*, tenant_id: UUID | None, for_installation: bool) -> Operat
         ],
         failed_calls=failed_maintenance_calls(limit=FAILED_SHOWN) if tenant_id else (),
         failed_messages=_failed_messages() if tenant_id else (),
-        active=counts.get("active", 0),
-        paused=counts.get("paused", 0),
+        active=bounded_number(counts.get("active", 0)),
+        paused=bounded_number(counts.get("paused", 0)),
         health=read_health() if for_installation else None,
         tenants=list(Tenant.objects.using(OPS).order_by("slug")[:TENANTS_SHOWN]) if for_installation else (),
     )

@@ -97,7 +97,9 @@ def dollars(value: Decimal | None) -> str:
         return "price unknown"
     if value == 0:
         return "$0"
-    return f"${value:,.2f}" if value >= 1 else f"${value:.4f}"
+    if value >= 1:
+        return f"${value:,.2f}"
+    return f"${value:.4f}" if value >= Decimal("0.0001") else f"${value:.8f}".rstrip("0")
 
 
 @register.filter

@@ -16,12 +16,15 @@ from apps.agents.models import Agent, AgentPolicy, AgentState, HeartbeatSchedule
 from apps.agents.services.sealed_percepts import CLOSED, seal_percept
 from apps.calls.models import DailyUsage
 from apps.console import paging
+from apps.console.pages import agent as agent_page
+from apps.console.pages.agent import read_agent
 from apps.console.paging import INLINE_ROWS
 from apps.fleet.administration import set_tenant_energy
 from apps.fleet.policy import set_policy
 from apps.tenants.scope import tenant_transaction
 from tests.factories.agents import AgentFactory
 from tests.factories.goals import GoalFactory, ProgressNoteFactory
+from tests.factories.rows import minutes_ago
 from tests.integration.console.test_metrics import TOKEN, read_figures, scrape
 from tests.integration.console.test_pages import QUERIES_AT_MOST
 from tests.support.console import World, page_of
@@ -41,6 +44,30 @@ def set_notice_and_halt(world: World) -> Agent:
         notices = [{"kind": "loop", "text": "You have turned to <b>tides</b> in 4 heartbeats."}, "nonsense"]
         AgentState.objects.filter(agent_id=agent.id).update(notices=notices, idle_beats=3)
     return agent
+
+
+def test_goals_are_counted_and_open_ones_shown_first(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(agent_page, "GOALS_LISTED", 2)
+    with tenant_transaction(world.tenant.id):
+        agent = AgentFactory()
+        GoalFactory(agent=agent, state="active", touched_at=minutes_ago(90))
+        for _ in range(3):
+            GoalFactory(agent=agent, state="completed")
+        page = read_agent(agent, may_operate=False, may_approve=False, may_own=False)
+    found = {column.state: (column.count, len(column.goals)) for column in page.columns}
+    assert found == {"active": (1, 1), "queued": (0, 0), "backburner": (0, 0), "completed": (3, 1)}
+
+
+def test_policies_and_capabilities_are_found_by_words(viewer: Client, world: World) -> None:
+    with tenant_transaction(world.tenant.id):
+        agent = AgentFactory(name="Vega")
+        set_policy(agent_id=agent.id, changes={"daily_beats": 3}, actor="cli:ann")
+    for model, query in (
+        ("agents_agentpolicy", {"q": "vega"}),
+        ("authority_capabilitygrant", {"q": "execute/recall", "agent__id__exact": str(agent.id)}),
+    ):
+        found = viewer.get(reverse(f"admin:{model}_changelist"), query).context["cl"].result_list
+        assert [row.agent_id for row in found] == [agent.id], model
 
 
 def test_an_agents_page_shows_notices_budget_and_active_hours(viewer: Client, world: World) -> None:

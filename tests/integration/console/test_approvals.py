@@ -5,6 +5,7 @@ from __future__ import annotations
 from django.test import Client
 from django.urls import reverse
 
+from apps.fleet.lifecycle import pause_agent
 from apps.tenants.scope import tenant_transaction
 from tests.factories.approvals import ActionApprovalFactory
 from tests.factories.rows import minutes_ago
@@ -23,3 +24,27 @@ def test_a_request_shows_earlier_decisions(operator: Client, world: World) -> No
         )
     text = operator.get(address).content.decode()
     assert "denied reach_out_public “The reef is charted.”: not &lt;b&gt;before&lt;/b&gt; Monday" in text
+
+
+def test_an_approval_for_a_paused_agent_waits_for_its_heartbeat(operator: Client, world: World) -> None:
+    with tenant_transaction(world.tenant.id):
+        pending = ActionApprovalFactory(agent=world.agent, body_hash="d" * 64)
+        pause_agent(agent_id=world.agent.id, actor="cli:ann")
+    payload = {"one": f"approve:{pending.id}"}
+    text = operator.post(reverse("admin:approval-decide"), payload, follow=True).content.decode()
+    assert "due now" not in text
+    assert f"{world.agent.name} is paused" in text
+
+
+def test_a_page_says_what_an_open_request_waits_for(viewer: Client, operator: Client, world: World) -> None:
+    with tenant_transaction(world.tenant.id):
+        approved = ActionApprovalFactory(agent=world.agent, status="approved", body_hash="e" * 64)
+        late = ActionApprovalFactory(agent=world.agent, body_hash="f" * 64, expires_at=minutes_ago(3))
+    address = reverse("admin:authority_actionapproval_change", args=[approved.id])
+    text = viewer.get(address).content.decode()
+    assert "It waits for the decision of an operator." not in text
+    assert "It is approved, and not executed yet." in text
+    address = reverse("admin:authority_actionapproval_change", args=[late.id])
+    text = operator.get(address).content.decode()
+    assert "Approve once" not in text
+    assert "It has expired" in text

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from typing import Any
+from uuid import uuid4
 
 import psycopg
 import pytest
@@ -12,6 +13,8 @@ from django.test import Client
 from django.urls import reverse
 
 from apps.audit.models import AuditAction, AuditEvent
+from apps.audit.services import record
+from apps.console import windows
 from apps.tenants.models import Role, Tenant
 from apps.tenants.scope import tenant_transaction
 from tests.integration.audit.conftest import record_acts, seal
@@ -42,6 +45,33 @@ def test_messages_are_searched_by_words(tenant: Tenant, as_role: SignIn) -> None
         viewer, "audit_auditevent_changelist", level__exact="error"
     )
     assert reverse("admin:audit-chain") in text_of(viewer, "audit_auditevent_changelist")
+
+
+def test_the_acts_of_an_agent_are_found_however_old(
+    tenant: Tenant, as_role: SignIn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(windows, "ROWS_FILTERED", 1)
+    agent_id = uuid4()
+    with tenant_transaction(tenant.id):
+        record(action=AuditAction.OPERATOR_ACT, actor="cli:ann", agent_id=agent_id, message="named Vega")
+    record_acts(tenant, "first", "second")
+    viewer = as_role(Role.VIEWER)
+    assert "named Vega" in text_of(viewer, "audit_auditevent_changelist", agent_id__exact=str(agent_id))
+
+
+def test_a_search_says_where_it_ends(
+    tenant: Tenant, as_role: SignIn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(windows, "ROWS_FILTERED", 1)
+    agent_id = uuid4()
+    with tenant_transaction(tenant.id):
+        record(action=AuditAction.OPERATOR_ACT, actor="cli:ann", agent_id=agent_id, message="named Vega")
+    record_acts(tenant, "first", "second")
+    viewer = as_role(Role.VIEWER)
+    everywhere = text_of(viewer, "audit_auditevent_changelist", q="named vega")
+    assert "Searched in the latest 1 records" in everywhere
+    of_agent = text_of(viewer, "audit_auditevent_changelist", q="named vega", agent_id__exact=str(agent_id))
+    assert "named Vega" in of_agent
 
 
 def test_the_chain_is_shown_to_viewers_and_verified_for_owners(

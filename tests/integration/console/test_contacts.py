@@ -13,8 +13,10 @@ from django.utils import timezone
 
 from apps.agents.models import Percept, PerceptKind
 from apps.audit.models import AuditAction, AuditEvent
+from apps.console import badges
 from apps.console.pages.contacts import MESSAGES_SHOWN
 from apps.contacts.models import Channel, OutboxMessage
+from apps.contacts.services import inbox
 from apps.fleet.contact import QUOTED_LENGTH
 from apps.queues import Task, captured
 from apps.tenants.scope import tenant_transaction
@@ -74,6 +76,19 @@ def test_unread_messages_are_counted_in_the_navigation(
     assert badge_of(viewer, page) == "2"
     act(operator, first, "read")
     assert badge_of(viewer, page) == "1"
+
+
+def test_the_inbox_and_the_navigation_count_alike(
+    viewer: Client, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(inbox, "COUNTED_AT_MOST", 2)
+    monkeypatch.setattr(badges, "COUNTED_AT_MOST", 2)
+    for _ in range(3):
+        store_message(world)
+    assert badge_of(viewer, reverse("admin:inbox")) == "1+"
+    assert '<span class="ar-subtle ar-small" id="unread">1+ unread</span>' in text_of(
+        viewer, reverse("admin:inbox")
+    )
 
 
 def test_the_inbox_is_filtered_by_unread_messages(

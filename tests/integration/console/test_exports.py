@@ -82,6 +82,22 @@ def test_an_export_reads_chunks_up_to_a_bound(
     assert read_export(viewer, "memories_memory") == everything[:4]
 
 
+def test_a_row_added_meanwhile_doubles_no_other(
+    viewer: Client, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(export, "_CHUNK", 2)
+    with tenant_transaction(world.tenant.id):
+        for _ in range(5):
+            MemoryFactory(agent=world.agent)
+    response = viewer.get(reverse("admin:memories_memory_export", args=["json"]))
+    parts = iter(response.streaming_content)  # type: ignore[attr-defined]
+    beginning = next(parts)
+    with tenant_transaction(world.tenant.id):
+        MemoryFactory(agent=world.agent)
+    rows = json.loads(b"".join([beginning, *parts]))
+    assert len({row["id"] for row in rows}) == len(rows) >= 5
+
+
 def test_an_export_has_the_permissions_of_the_list(
     viewer: Client, root: Client, world: World, other_world: World
 ) -> None:

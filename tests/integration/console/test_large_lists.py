@@ -17,14 +17,17 @@ from django.urls import reverse
 from apps.access.services import create_token
 from apps.agents.models import Percept
 from apps.api.paging import after_cursor, cursor_of
+from apps.authority.services.modes import set_preset
 from apps.calls.models import CallStatus, ExternalCall, LedgerEntry
 from apps.console import paging, windows
 from apps.console.pages import fleet, ledger
 from apps.heartbeats.models import Heartbeat, HeartbeatStatus
 from apps.tenants.models import Role
 from apps.tenants.scope import APP, tenant_transaction
+from arbor.authority.modes import TrustPreset
 from bench.support.copies import Copier, Copy
 from config.servers.postgres import EmbeddedPostgres
+from tests.factories.agents import AgentFactory
 from tests.support.api import API_SETTINGS
 from tests.support.console import World
 
@@ -52,6 +55,19 @@ def large_world(world: World, postgres: EmbeddedPostgres, monkeypatch: pytest.Mo
         world.agent.id = copier.copied_id(world.agent.id, copies[0])
         session.execute(f"ANALYZE {', '.join(LARGE)}")
         yield world
+
+
+def test_a_filtered_list_by_name_begins_with_the_first(
+    viewer: Client, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(windows, "ROWS_FILTERED", 1)
+    with tenant_transaction(world.tenant.id):
+        for name in ("AAA", "Zoe"):
+            set_preset(agent_id=AgentFactory(name=name).id, preset=TrustPreset.FULL_TRUST, actor="cli:ann")
+    lists = viewer.get(
+        reverse("admin:authority_agenttrust_changelist"), {"preset__exact": TrustPreset.FULL_TRUST}
+    )
+    assert [row.agent.name for row in lists.context["cl"].result_list] == ["AAA"]
 
 
 def test_long_lists_are_read_by_their_indexes(large_world: World) -> None:

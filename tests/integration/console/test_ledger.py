@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
 import pytest
@@ -13,9 +13,10 @@ from django.urls import reverse
 from apps.agents.models import AgentPolicy
 from apps.calls.models import DailyUsage
 from apps.calls.services import usage
+from apps.console import forms
 from apps.console.pages import ledger
 from apps.console.pages.ledger import LedgerPage, read_ledger
-from apps.console.templatetags.console import short_count
+from apps.console.templatetags.console import dollars, short_count
 from apps.fleet.administration import limit_tenant
 from apps.tenants.scope import tenant_transaction
 from tests.factories.agents import AgentFactory
@@ -66,12 +67,30 @@ def test_calls_are_grouped_by_model_agent_purpose_and_day(world: World) -> None:
 
 @pytest.mark.usefixtures("entries")
 def test_the_chart_has_a_bar_for_each_hour_or_day(world: World) -> None:
-    for days, count in (("1", 24), ("7", 7), ("30", 30)):
+    for days, count in (("1", 25), ("7", 8), ("30", 31)):
         page = read(world, f"days={days}")
         assert len(page.bars) == count
         assert page.bars[-1].value >= 0.75
         assert page.bars[-1].height == 100
         assert page.priced
+
+
+def test_the_bars_of_the_chart_are_the_sums_of_the_page(world: World) -> None:
+    with tenant_transaction(world.tenant.id):
+        entry = LedgerEntryFactory(call__heartbeat=world.heartbeat, cost_usd=Decimal("0.5"))
+    for days in (1, 7):
+        page = read(world, f"days={days}", entry.at + timedelta(days=days, seconds=-1))
+        assert sum(bar.value for bar in page.bars) == pytest.approx(float(page.total.cost or 0))
+
+
+def test_an_agent_beyond_the_offered_ones_stays_chosen(
+    viewer: Client, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(forms, "_AGENTS_OFFERED", 0)
+    chosen = f'<option value="{world.agent.id}" selected>'
+    for name in ("model-usage", "recall", "self-versions"):
+        text = viewer.get(reverse(f"admin:{name}"), {"agent": str(world.agent.id)}).content.decode()
+        assert chosen in text, name
 
 
 @pytest.mark.usefixtures("entries")
@@ -140,6 +159,27 @@ def test_the_lowest_budgets_are_shown(world: World, monkeypatch: pytest.MonkeyPa
 )
 def test_large_numbers_have_three_digits_and_a_letter(number: int, text: str) -> None:
     assert short_count(number) == text
+
+
+def test_no_call_costs_nothing(world: World) -> None:
+    with tenant_transaction(world.tenant.id):
+        agent = AgentFactory()
+    total = read(world, f"agent={agent.id}").total
+    assert (total.calls, total.cost) == (0, Decimal(0))
+
+
+@pytest.mark.parametrize(
+    ("cost", "text"),
+    [
+        ("0", "$0"),
+        ("0.00000078", "$0.00000078"),
+        ("0.00078", "$0.0008"),
+        ("0.5", "$0.5000"),
+        ("1234.5", "$1,234.50"),
+    ],
+)
+def test_a_cost_above_zero_is_not_written_as_zero(cost: str, text: str) -> None:
+    assert dollars(Decimal(cost)) == text
 
 
 def test_costs_of_other_tenants_are_not_shown(viewer: Client, world: World, other_world: World) -> None:

@@ -13,6 +13,7 @@ from apps.heartbeats.services.inline import run_heartbeat_now
 from apps.queues import captured
 from apps.tenants.models import Membership, Role, Tenant, User
 from apps.tenants.scope import OPS, tenant_transaction
+from tests.factories.agents import AgentFactory
 from tests.factories.heartbeats import ProcessFactory
 from tests.factories.users import PASSWORD
 from tests.support.console import World
@@ -57,6 +58,17 @@ def test_steps_of_other_roles_have_no_link(viewer: Client, tenant: Tenant) -> No
         assert words in text, words
     steps_shown = text[text.index('id="onboarding"') :]
     assert reverse("admin:models") not in steps_shown
+
+
+def test_a_viewer_gets_no_link_to_a_form_of_operators(viewer: Client, tenant: Tenant) -> None:
+    with tenant_transaction(tenant.id):
+        agent = AgentFactory()
+    for name, ids, form in (
+        ("first-steps", [], "agents_agent_add"),
+        ("agent-documents", [agent.id], "knowledge_document_add"),
+    ):
+        text = viewer.get(reverse(f"admin:{name}", args=ids)).content.decode()
+        assert reverse(f"admin:{form}") not in text, name
 
 
 def test_the_first_step_without_a_tenant_creates_one(root: Client) -> None:

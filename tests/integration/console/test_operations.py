@@ -13,6 +13,7 @@ from django.utils import timezone
 from apps.agents.models import Agent, HeartbeatSchedule
 from apps.audit.models import AuditEvent, PlatformEvent
 from apps.calls.models import ExternalCall
+from apps.console.pages import operations
 from apps.contacts.models import OutboxMessage
 from apps.fleet.lifecycle import pause_agent, resume_agent
 from apps.heartbeats.models import Process
@@ -68,6 +69,15 @@ def test_backlogs_are_counted(viewer: Client, world: World) -> None:
             memory = MemoryFactory(agent=world.agent)
             Memory.objects.filter(id=memory.id).update(embedding=None)
     assert counted(viewer, "unembedded") == before + 2
+
+
+def test_agents_beyond_the_counted_ones_are_named_as_more(
+    operator: Client, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(operations, "ROWS_COUNTED", 1)
+    with tenant_transaction(world.tenant.id):
+        AgentFactory.create_batch(3, status="active")
+    assert "1+ active and" in operator.get(reverse(PAGE)).content.decode()
 
 
 def test_an_agent_in_a_conversation_is_not_counted_as_due(viewer: Client, world: World) -> None:

@@ -19,6 +19,7 @@ from apps.audit.models import AuditEvent
 from apps.console import paging
 from apps.console.alarms import Alarm
 from apps.console.listing import ROWS_A_PAGE, ConsoleAdmin, ReadOnly
+from apps.console.pages.fleet import read_fleet
 from apps.contacts.models import Channel, Hook, SignalWebhook
 from apps.fleet.models import SavedSeed
 from apps.knowledge.models import Document
@@ -28,6 +29,7 @@ from apps.tenants.models import User
 from apps.tenants.scope import tenant_transaction
 from apps.tools.models import ToolServer
 from apps.workflows.models import Workflow
+from tests.factories.heartbeats import HeartbeatFactory
 from tests.factories.memories import MemoryFactory
 from tests.support.console import World, list_of, page_of
 from tests.support.console_crawls import OwnerCrawl, ViewerCrawl, snapshot
@@ -296,6 +298,13 @@ def test_an_agents_page_names_the_reflex_policy(viewer: Client, world: World) ->
 
 def test_the_first_page_says_that_no_model_is_in_use(viewer: Client, world: World) -> None:
     assert "No language model is in use." in viewer.get(reverse("admin:index")).content.decode()
+
+
+def test_the_bars_of_the_fleet_have_all_counted_heartbeats(world: World) -> None:
+    with tenant_transaction(world.tenant.id):
+        HeartbeatFactory(agent=world.agent, started_at=datetime.now(UTC) - timedelta(hours=23, minutes=59))
+        fleet = read_fleet()
+    assert sum(hour.total for hour in fleet.hours) == fleet.done + fleet.failed + fleet.skipped
 
 
 def test_an_alarm_names_the_commands_that_help() -> None:

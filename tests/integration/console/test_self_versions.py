@@ -54,3 +54,15 @@ def test_an_operator_compares_a_version_and_restores_it(
     assert operator.post(rollback, payload | {"part": ["soul"]}).status_code == 404
     for unknown in ("999", "9" * 5_000):
         assert 'id="differences"' not in page_text(viewer, f"{page}?agent={world.agent.id}&earlier={unknown}")
+
+
+def test_a_rollback_without_a_chosen_part_restores_nothing(operator: Client, world: World) -> None:
+    with tenant_transaction(world.tenant.id):
+        before = latest_version(world.agent.id)
+        rash = NewAspect(content="rash", kind=AspectKind.TRAIT)
+        add_aspect(agent_id=world.agent.id, aspect=rash, actor="cli:ann")
+    payload = {"agent": str(world.agent.id), "version": str(before)}
+    refused = operator.post(reverse("admin:self-rollback"), payload, follow=True).content.decode()
+    assert "choose at least one part of the self" in refused
+    with tenant_transaction(world.tenant.id):
+        assert IdentityAspect.objects.get(content="rash").status == "held"

@@ -20,8 +20,10 @@ from apps.tenants.middleware import SESSION_KEY, VISIT_KEY
 from apps.tenants.models import Role, Tenant, User
 from apps.tenants.scope import OPS, current_scope, tenant_transaction
 from apps.tenants.services import add_member
+from apps.workflows.models import Workflow
 from arbor.errors import AlreadyExists
 from tests.factories.users import PASSWORD, UserFactory
+from tests.factories.workflows import SOURCE
 from tests.support.console import PLATFORM, World, page_of, sign_in
 from tests.support.console_crawls import ViewerCrawl
 from tests.support.races import none_if_refused, race
@@ -137,6 +139,27 @@ def test_a_member_has_the_role_of_the_chosen_tenant(
     choose(member_of_both, other_world.tenant)
     assert "Run now" not in member_of_both.get(page_of(other_world.agent)).content.decode()
     assert member_of_both.post(other_world.act_address, {"act": "pause"}).status_code == 403
+
+
+def test_a_page_of_another_tenant_posts_and_updates_nothing(
+    member_of_both: Client, world: World, other_world: World
+) -> None:
+    choose(member_of_both, world.tenant)
+    page = member_of_both.get(INDEX).content.decode()
+    assert f'<meta name="page-tenant" content="{world.tenant.id}">' in page
+    other = {"X-Live": "1", "X-Page-Tenant": str(other_world.tenant.id)}
+    assert member_of_both.get(INDEX, headers=other).status_code == 409
+    add = reverse("admin:workflows_workflow_add")
+    form = {"name": "review", "source": SOURCE, "zone": "UTC"}
+    refused = member_of_both.post(add, {**form, "page_tenant": str(other_world.tenant.id)})
+    assert refused.status_code == 409
+    assert f"you work in {world.tenant.name} now" in refused.content.decode()
+    with tenant_transaction(world.tenant.id):
+        assert not Workflow.objects.filter(name="review").exists()
+    own = {**form, "page_tenant": str(world.tenant.id)}
+    assert member_of_both.post(add, own).status_code == 302
+    chosen = {"tenant": str(other_world.tenant.id), "page_tenant": str(world.tenant.id)}
+    assert member_of_both.post(reverse("admin:tenant-choose"), chosen).status_code == 302
 
 
 def test_a_tenant_without_a_membership_cannot_be_chosen(

@@ -11,6 +11,7 @@ from django.urls import reverse
 from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
 from apps.workflows.models import Workflow, WorkflowRun, WorkflowStep
+from apps.workflows.services.definitions import WorkflowRequest, create_workflow
 from apps.workflows.services.legs import advance_run
 from tests.factories.workflows import SOURCE, WorkflowRunFactory, WorkflowStepFactory
 
@@ -57,6 +58,19 @@ def test_an_operator_creates_changes_and_starts_a_workflow(tenant: Tenant, opera
     assert not workflow_of(tenant).enabled
     refused = operator.post(act, {"act": "delete"}, follow=True)
     assert "has open runs" in refused.content.decode()
+
+
+def test_an_unchanged_definition_makes_no_new_version(tenant: Tenant, operator: Client) -> None:
+    with tenant_transaction(tenant.id):
+        request = WorkflowRequest(name="review", source=f"\n{SOURCE.strip()}\n")
+        workflow = create_workflow(request=request, actor="cli:ann")
+    edit = reverse("admin:workflow-edit", args=[workflow.id])
+    form = operator.get(edit).context["form"]
+    operator.post(
+        edit, {**FORM, "source": form["source"].value().replace("\n", "\r\n"), "description": "new"}
+    )
+    changed = workflow_of(tenant)
+    assert (changed.description, changed.version) == ("new", 1)
 
 
 @pytest.mark.parametrize("values", ["[" * 100_000, '{"topic": NaN}', '{"topic": "\\ud800"}', "[1]"])

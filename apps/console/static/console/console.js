@@ -79,6 +79,20 @@ function applyKeyboard(root) {
 document.addEventListener("DOMContentLoaded", () => applyKeyboard(document));
 document.addEventListener("DOMContentLoaded", () => (applySizes(document), applyZone(document)));
 document.addEventListener("htmx:afterSwap", (event) => (applySizes(event.target), applyZone(event.target)));
+// The tenant in which the page was opened; another tab may have chosen another one since.
+function pageTenant() {
+  return document.querySelector('meta[name="page-tenant"]')?.content ?? "";
+}
+document.addEventListener(
+  "submit",
+  ({ target: form }) => {
+    if (form.method !== "post" || form.querySelector('input[name="page_tenant"]')) return;
+    const field = document.createElement("input");
+    Object.assign(field, { type: "hidden", name: "page_tenant", value: pageTenant() });
+    form.append(field);
+  },
+  true,
+);
 document.addEventListener("submit", (event) => {
   const question = event.target.dataset.question;
   if (question && !window.confirm(question)) event.preventDefault();

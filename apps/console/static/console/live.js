@@ -41,11 +41,12 @@ class LivePage {
     if (this.paused || document.hidden) return;
     try {
       const answer = await fetch(location.href, {
-        headers: { "X-Live": "1" },
+        headers: { "X-Live": "1", "X-Page-Tenant": pageTenant() },
         signal: AbortSignal.timeout(TIMEOUT_MS),
       });
       // Whoever is signed out is led to another page, which has no parts.
       if (answer.redirected || answer.status === 403) return this.end("You are signed out, or may not see this any more. Reload the page.");
+      if (answer.status === 409) return this.end("You work in another tenant now. Reload the page.");
       if (!answer.ok) throw new Error(answer.status);
       if (!this.paused) this.show(await answer.text());
       this.updated = Date.now();
