@@ -99,7 +99,7 @@ def test_up_gets_its_options(monkeypatch: pytest.MonkeyPatch) -> None:
         planned.append(options)
         raise ServerError("that is enough")
 
-    monkeypatch.setattr(up, "_plan", plan)
+    monkeypatch.setattr(up, "make_plan", plan)
     assert run("up", "--no-demo", "--port", "8123", "--only", "web,scheduler") == 1
     assert planned == [{"only": frozenset({"web", "scheduler"}), "demo": False, "web_port": 8123}]
 
@@ -111,7 +111,7 @@ def test_up_gives_no_two_servers_one_port(monkeypatch: pytest.MonkeyPatch, tmp_p
         used = other.getsockname()[1]
         for name, port in (("WEB", used), ("API", used + 1), ("FLOWER", used)):
             monkeypatch.setenv(f"ARBOR_{name}_PORT", str(port))
-        plan = up._plan(RunFolder(tmp_path), only=frozenset(), demo=False, web_port=None)
+        plan = up.make_plan(RunFolder(tmp_path), only=frozenset(), demo=False, web_port=None)
     assert len({used, plan.web_port, plan.api_port, plan.flower_port}) == 4
 
 

@@ -60,6 +60,7 @@ INTERNAL = {
     "selves.services.proposals.accept": _AGENT,
     "selves.services.proposals.confirm_belief": _AGENT,
     "selves.services.proposals.defer": _AGENT,
+    "selves.services.proposals.defer_refused": _AGENT,
     "selves.services.proposals.reject": _AGENT,
     "selves.services.proposals.revise_belief": _AGENT,
     "tools.services.servers.audit_server": _AGENT,

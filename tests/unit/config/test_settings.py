@@ -41,17 +41,18 @@ def run_in(data_dir: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 @pytest.mark.parametrize(
     ("name", "value", "wanted"),
     [
-        ("ARBOR_WEB_PORT", "http", "a whole number"),
-        ("ARBOR_MODEL_DEADLINE_S", "soon", "a number"),
-        ("ARBOR_KNOWLEDGE_QUOTAS", "many", "like its example in .env.example"),
+        ("ARBOR_WEB_PORT", "http", "a whole number, got 'http'"),
+        ("ARBOR_MODEL_DEADLINE_S", "soon", "a number, got 'soon'"),
+        # The values of a dictionary may be secret.
+        ("ARBOR_KNOWLEDGE_QUOTAS", "many", "NAME=VALUE, separated by commas"),
     ],
 )
 def test_a_setting_that_cannot_be_read_is_named(
     monkeypatch: pytest.MonkeyPatch, name: str, value: str, wanted: str
 ) -> None:
     monkeypatch.setenv(name, value)
-    read: Any = {"a whole number": env.int, "a number": env.float}.get(wanted, env.dict)
-    with pytest.raises(ConfigurationInvalid, match=f"{name} must be {wanted}, got '{value}'"):
+    read: Any = {"ARBOR_WEB_PORT": env.int, "ARBOR_MODEL_DEADLINE_S": env.float}.get(name, env.dict)
+    with pytest.raises(ConfigurationInvalid, match=f"{name} must be {wanted}$"):
         read(name)
 
 
