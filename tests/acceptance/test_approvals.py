@@ -135,7 +135,7 @@ def test_an_expired_request_cannot_be_approved(scene: ApprovalScene) -> None:
 def test_an_always_allowed_action_needs_no_request(scene: ApprovalScene) -> None:
     scene.ask("Ben keeps the log.")
     scene.browser.click("#decision button[value^=always]")
-    assert "without asking from now on" in scene.browser.text()
+    assert "From now on it is allowed without asking" in scene.browser.text()
     scene.heartbeats.run(REST)
     scene.heartbeats.run(reply_of(actions=[action_of("remember", content="Ann reads the log.")]))
 
