@@ -52,13 +52,17 @@ def test_every_command_resolves_its_tenant(
     monkeypatch.setenv("ARBOR_DB_POOL_SIZE", "0")
     file = tmp_path / "file.txt"
     file.write_text("Ann: Hello.")
+    workflow = tmp_path / "workflow.dot"
+    workflow.write_text(SOURCE)
     for path, command in _TENANT_COMMANDS.items():
         extra_of: dict[tuple[str, ...], tuple[str, ...]] = {
             ("tenant", "user", "create"): ("--generate", "--password-file", str(tmp_path / "new")),
             ("contact", "hook", "try"): ("--hook", "x"),
         }
         extra = extra_of.get(path, ())
-        ran = arbor(*path, *_required_arguments(command, file), *extra, "--tenant", "nowhere")
+        # A workflow is read before its tenant.
+        arguments = _required_arguments(command, workflow if path[0] == "workflow" else file)
+        ran = arbor(*path, *arguments, *extra, "--tenant", "nowhere")
         assert (ran.code, "nowhere" in ran.err) == (1, True), (path, ran)
 
 

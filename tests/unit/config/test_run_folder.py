@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import stat
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import psutil
@@ -55,7 +56,7 @@ def test_the_supervisor_is_found_after_the_clock_was_set(
     run.write_state(parts=[])
     booted = psutil.boot_time()
     # A system whose clock is set moves the time of its boot.
-    monkeypatch.setattr("psutil._pslinux.boot_time", lambda: booted + 3600)
+    monkeypatch.setattr(import_module("psutil._pslinux"), "boot_time", lambda: booted + 3600)
     supervisor = run.supervisor()
     assert supervisor is not None
     assert supervisor.pid == os.getpid()
