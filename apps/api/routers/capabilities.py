@@ -12,7 +12,7 @@ from pydantic import Field
 
 from apps.api.authentication import OPERATE_AGENTS
 from apps.api.paging import ListPage, Paging, page_of
-from apps.api.requests import access_of, require_reach
+from apps.api.requests import access_of
 from apps.api.rows import Input, own_row
 from apps.api.times import Moment
 from apps.authority.models import CapabilityGrant
@@ -200,7 +200,6 @@ def create_delegation(
     request: HttpRequest, agent_id: UUID, capability_id: UUID, delegation: DelegationInput
 ) -> Status[CapabilityResource]:
     """Delegate a capability of the agent, or a part of it, to another agent, within the limits of this capability."""
-    require_reach(access_of(request), delegation.to_agent_id)
     own_row(CapabilityGrant, agent_id=agent_id, row_id=capability_id)
     row = delegate_capability(
         capability_id=capability_id,

@@ -58,9 +58,9 @@ def test_a_token_of_one_agent_reads_no_seed_of_another(
     other = owner.post("/agents", {"name": "Lyra", "template": "Monitor"}).json()
     seed = owner.post(f"/agents/{other['id']}/seeds").json()
     own = caller_of(tenant, agent_id=vega["id"])
-    merged = own.post(f"/agents/{vega['id']}/merge", {"seed_id": seed["id"], "dry_run": True})
-    assert merged.status_code == 403
-    assert "reaches the agent" in merged.json()["detail"]
+    refused = own.post(f"/agents/{vega['id']}/restore", {"seed_id": seed["id"], "dry_run": True})
+    assert refused.status_code == 403
+    assert f"not the agent {other['id']}" in refused.json()["detail"]
 
 
 def test_a_body_that_is_no_seed_is_refused(owner: Caller) -> None:
