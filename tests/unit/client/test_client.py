@@ -294,20 +294,6 @@ def test_a_stream_yields_events(run: Run) -> None:
     assert server.requests[0].headers["last-event-id"] == "6"
 
 
-def test_an_event_may_have_any_character_of_a_text(run: Run) -> None:
-    text = "one\u2028two\u2029three\x85four"
-    body = f"data: {json.dumps({'text': text}, ensure_ascii=False)}\r\n\r\ndata: 2\n\n"
-    server = ScriptedServer(httpx.Response(200, text=body, headers={"Content-Type": "text/event-stream"}))
-    events = run(server, lambda client: client.stream(StreamCall(path="/s")))
-    assert [event.data for event in events] == [{"text": text}, 2]
-
-
-def test_a_line_of_a_stream_may_end_between_two_parts() -> None:
-    reader = EventReader()
-    parts = ("da", "ta: 1\r", "\n\r", "\n", "data: 2\r\rdata: 3\n\n")
-    assert [event.data for part in parts for event in reader.feed(part)] == [1, 2, 3]
-
-
 def test_a_stream_is_split_at_its_own_line_breaks_only(run: Run) -> None:
     text = 'id: 7\r\ndata: {"text": "a\u2028b\u0085c"}\r\n\r\ndata: plain\r\rdata: cut off'
     server = ScriptedServer(httpx.Response(200, text=text))
