@@ -16,7 +16,6 @@ from apps.audit.services import LOOKUP_VERB
 from apps.audit.services.search import AuditFilter
 from apps.console import cells, columns, windows
 from apps.console.listing import ConsoleAdmin, PlatformAdmin
-from apps.console.windows import latest_rows
 from apps.tenants.scope import OPS
 from arbor.ids import read_id
 
@@ -102,7 +101,7 @@ class AuditEventAdmin(_EventColumns, ConsoleAdmin):
             found = queryset.filter(named | AuditFilter(words=term).in_message())
             agent_id = read_id(request.GET.get("agent_id__exact", ""))
             among = {} if agent_id is None else {"agent_id": agent_id}
-            latest, has_older = latest_rows(found, order="-at", most=windows.ROWS_FILTERED, **among)
+            latest, has_older = windows.latest_rows(found, order="-at", most=windows.ROWS_FILTERED, **among)
             if has_older:
                 messages.info(
                     request,
