@@ -67,8 +67,9 @@ def list_workflows(context: ToolContext) -> WorkflowList:
     with _tenant_transaction(context):
         rows = list(Workflow.objects.order_by("name")[:MAX_WORKFLOWS])
         latest = WorkflowVersion.objects.filter(workflow__in=rows, number=F("workflow__version"))
+        # A workflow that is deleted between the two statements has no version.
         sources = dict(latest.values_list("workflow_id", "source"))
-        return WorkflowList(workflows=[_line(row, sources[row.id]) for row in rows])
+        return WorkflowList(workflows=[_line(row, sources[row.id]) for row in rows if row.id in sources])
 
 
 def start_workflow(
