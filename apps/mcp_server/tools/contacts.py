@@ -96,7 +96,7 @@ def _answer_here(called: CalledAgent, message: str) -> AgentReply:
 
 def _enqueue_turn(called: CalledAgent, message: str) -> ChatMessage:
     with called.transaction():
-        # Without keys of clients, the message again finds the turn that is still being answered.
+        # A turn without a message id: the same text finds the pending turn.
         turn = ClientTurn(text=message, note="", key="")
         return receive_client_turn(agent_id=called.id, person=called.actor, turn=turn)
 
