@@ -6,19 +6,18 @@ from django.contrib import admin
 
 from apps.authority.models import TierChange, TrustScore
 from apps.console import columns
-from apps.console.listing import AgentRowsAdmin, filters_by_agent
+from apps.console.listing import AgentRowsAdmin, FoundByAgentAdmin, filters_by_agent
 from apps.selves.models import ProposalCalibration
 
 
 @admin.register(TrustScore)
-class TrustScoreAdmin(AgentRowsAdmin):
+class TrustScoreAdmin(FoundByAgentAdmin):
     """List agents' trust tiers and scores; changed on the page of the trust in an agent."""
 
     when_empty = "No agent has a score yet; maintenance computes one within a minute of its creation."
     list_display = ("agent_link", "tier", "score", "since", "by_person", "computed_at")
     list_filter = filters_by_agent("tier")
     ordering = ("-agent_id",)
-    search_fields = ("agent__name",)
     fields = (
         "agent",
         "tier",
