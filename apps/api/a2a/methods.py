@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, Never
 from uuid import UUID
 
 from django.conf import settings
+from django.db import InterfaceError, OperationalError
 
 from apps.api.a2a.errors import RpcCode, RpcRefused
 from apps.api.a2a.rendering import sentence_event, status_event, task_json
@@ -25,7 +26,7 @@ from apps.contacts.services.client_tasks import (
 )
 from apps.tenants.scope import tenant_transaction
 from arbor.contacts.client_tasks import ClientTask, TaskState
-from arbor.contacts.reply_progress import ReplyEventKind
+from arbor.contacts.reply_progress import ReplyEvent, ReplyEventKind, ReplyProgress, StoredAnswer
 from arbor.errors import NotFound
 from arbor.ids import read_id
 
@@ -142,7 +143,7 @@ async def _events(caller: RpcCaller, task: ClientTask, *, history: int | None = 
         if event is None:
             yield None
         elif event.is_last:
-            yield status_event(await in_thread(_read, caller, task.id))
+            yield status_event(await _ended(caller, task, event))
         elif event.kind is ReplyEventKind.RESTART:
             appends = False
         else:
@@ -151,6 +152,15 @@ async def _events(caller: RpcCaller, task: ClientTask, *, history: int | None = 
                 yield status_event(task, state=TaskState.WORKING)
             yield sentence_event(task, event.text, append=appends)
             appends = True
+
+
+async def _ended(caller: RpcCaller, task: ClientTask, last: ReplyEvent) -> ClientTask:
+    """Read a task after the last event of its reply; derive its end from the event where it cannot be read."""
+    try:
+        return await in_thread(_read, caller, task.id)
+    except (NotFound, OperationalError, InterfaceError):
+        answer = last.answer or StoredAnswer(id=task.id, content="", error=last.text)
+        return replace(task, progress=ReplyProgress(answer=answer))
 
 
 def _begin(caller: RpcCaller, params: SendParams) -> ClientTask:

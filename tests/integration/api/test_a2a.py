@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
 import pytest
+from django.db import OperationalError
 
 from apps.agents.services.publication import publish_agent
+from apps.api.a2a import methods
+from apps.api.a2a.methods import RpcCaller
 from apps.contacts.models import ChatMessage
+from apps.contacts.services.client_tasks import TaskClient
 from apps.tenants.models import Role, Tenant, TenantStatus
 from apps.tenants.scope import tenant_transaction
 from apps.tenants.services import set_status
+from arbor.contacts.client_tasks import ClientTask
+from arbor.contacts.reply_progress import ReplyEvent, ReplyEventKind, ReplyProgress, StoredAnswer
+from arbor.errors import NotFound
 from tests.support.api import Caller, caller_of
 
 CARD = ".well-known/agent-card.json"
@@ -189,3 +199,53 @@ def test_the_card_shows_no_secrets(owner: Caller, address: str, vega: dict[str, 
     assert response.json()["description"] == "Knows the tides."
     for private in ("You go in first", "Breadth first", "acme", vega["public_id"]):
         assert private not in response.content.decode()
+
+
+ANSWER = StoredAnswer(id="a1", content="At nine.")
+
+
+@pytest.mark.parametrize(
+    ("event", "error", "state", "text"),
+    [
+        (
+            ReplyEvent(kind=ReplyEventKind.ERROR, text="there is no turn"),
+            NotFound("you have no task"),
+            "TASK_STATE_FAILED",
+            "there is no turn",
+        ),
+        (
+            ReplyEvent(kind=ReplyEventKind.DONE, answer=ANSWER),
+            OperationalError("the connection is lost"),
+            "TASK_STATE_COMPLETED",
+            None,
+        ),
+    ],
+)
+def test_a_stream_whose_task_cannot_be_read_ends_with_a_status(
+    monkeypatch: pytest.MonkeyPatch, event: ReplyEvent, error: Exception, state: str, text: str | None
+) -> None:
+    async def events_of_reply(*_: Any) -> AsyncIterator[ReplyEvent]:
+        yield event
+
+    def fail(*_: Any) -> None:
+        raise error
+
+    monkeypatch.setattr(methods, "reply_events", events_of_reply)
+    monkeypatch.setattr(methods, "_read", fail)
+    client = TaskClient(agent_id=UUID(int=1), person="api:nora")
+    task = ClientTask(
+        id=str(UUID(int=2)),
+        context="c1",
+        message_id="m1",
+        text="When?",
+        updated_at=datetime(2026, 1, 1, tzinfo=UTC),
+        progress=ReplyProgress(),
+    )
+
+    async def last_status() -> Any:
+        events = methods._events(RpcCaller(tenant_id=UUID(int=3), client=client), task)
+        return [event async for event in events][-1]
+
+    status = asyncio.run(last_status())["statusUpdate"]["status"]
+    assert status["state"] == state
+    assert (status["message"]["parts"] if "message" in status else None) == (text and [{"text": text}])
