@@ -56,7 +56,7 @@ async def reply_events(turn: FollowedTurn, *, last_id: str = "") -> AsyncIterato
             log.warning("reply_read_failed", turn_id=str(turn.turn_id), error=str(error))
         except NotFound as error:
             # The agent was destroyed.
-            events = [ReplyEvent(kind=ReplyEventKind.ERROR, text=str(error))]
+            events = [ReplyEvent(kind=ReplyEventKind.ERROR, text=f"NotFound: {error}")]
         else:
             resumed = [] if is_resumed else follower.resume(last_id, progress)
             events, is_resumed = [*resumed, *follower.advance(progress)], True

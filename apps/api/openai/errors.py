@@ -76,9 +76,11 @@ def unknown_operation(request: HttpRequest, *, status: int) -> JsonResponse:
 
 
 def status_of_failure(reason: str) -> HTTPStatus:
-    """Return the HTTP status of a turn without an answer, from its stored reason: `ModelTimeout: …`."""
+    """Return the HTTP status of a turn without an answer, from its reason: `ModelTimeout: …`."""
     kind = getattr(errors, reason.partition(":")[0], None)
-    if isinstance(kind, type) and issubclass(kind, errors.ModelError | errors.EmbeddingFailed):
+    if isinstance(kind, type) and issubclass(
+        kind, errors.ModelError | errors.EmbeddingFailed | errors.NotFound
+    ):
         return status_of(kind())
     return HTTPStatus.BAD_GATEWAY
 

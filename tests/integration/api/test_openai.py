@@ -10,11 +10,12 @@ import pytest
 from django.db import InterfaceError, OperationalError
 from psycopg.errors import QueryCanceled
 
-from apps.api import authentication
+from apps.api import authentication, reply_streams
 from apps.api.openai import api as openai_routes
 from apps.contacts.models import ChatMessage
 from apps.tenants.models import Role, Tenant
 from apps.tenants.scope import tenant_transaction
+from arbor.errors import NotFound
 from tests.support.api import Caller, caller_of
 
 
@@ -155,3 +156,15 @@ def test_a_token_of_one_agent_names_no_other_agent(
                 f"there is no agent {name!r} that this token reaches",
             )
     assert get(own, f"/models/{vega['id']}").json()["id"] == "Vega"
+
+
+def test_an_agent_that_is_destroyed_during_a_turn_is_a_404(
+    owner: Caller, vega: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: Any) -> None:
+        raise NotFound("there is no such turn")
+
+    monkeypatch.setattr(reply_streams, "_read", fail)
+    answer = ask(owner)
+
+    assert (answer.status_code, answer.json()["error"]["code"]) == (404, "model_not_found")
