@@ -9,7 +9,7 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 
 from apps.console import cells, columns
-from apps.console.listing import AgentRowsAdmin, ConsoleAdmin
+from apps.console.listing import AgentRowsAdmin, ConsoleAdmin, filters_by_agent
 from apps.knowledge.models import (
     AgentSkill,
     GlobalSkill,
@@ -71,7 +71,8 @@ class AgentSkillAdmin(AgentRowsAdmin):
     """List the active skills of agents; chosen on the page of an agent's skills."""
 
     list_display = ("agent_link", "position", "name")
-    search_fields = ("name", "agent__name")
+    text_fields = ("name",)
+    list_filter = filters_by_agent()
     ordering = ("-agent_id", "position")
     fields = ("agent", "position", "name")
 

@@ -14,6 +14,7 @@ from django.utils import timezone
 
 from apps.agents.models import Agent, AgentPolicy, AgentState, HeartbeatSchedule
 from apps.agents.services.sealed_percepts import CLOSED, seal_percept
+from apps.authority.models import TrustScore
 from apps.calls.models import DailyUsage
 from apps.console import paging
 from apps.console.pages import agent as agent_page
@@ -25,6 +26,7 @@ from apps.tenants.scope import tenant_transaction
 from tests.factories.agents import AgentFactory
 from tests.factories.goals import GoalFactory, ProgressNoteFactory
 from tests.factories.rows import minutes_ago
+from tests.factories.skills import AgentSkillFactory
 from tests.integration.console.test_metrics import TOKEN, read_figures, scrape
 from tests.integration.console.test_pages import QUERIES_AT_MOST
 from tests.support.console import World, page_of
@@ -58,13 +60,21 @@ def test_goals_are_counted_and_open_ones_shown_first(world: World, monkeypatch: 
     assert found == {"active": (1, 1), "queued": (0, 0), "backburner": (0, 0), "completed": (3, 1)}
 
 
-def test_policies_and_capabilities_are_found_by_words(viewer: Client, world: World) -> None:
+def test_rows_of_agents_are_found_by_words(viewer: Client, world: World) -> None:
     with tenant_transaction(world.tenant.id):
         agent = AgentFactory(name="Vega")
         set_policy(agent_id=agent.id, changes={"daily_beats": 3}, actor="cli:ann")
+        for row_agent in (agent, AgentFactory(name="Lyra")):
+            TrustScore.objects.create(
+                tenant_id=world.tenant.id, agent=row_agent, tier="probationary", since=timezone.now()
+            )
+        AgentSkillFactory(agent=agent, name="lamps")
+        AgentSkillFactory(agent=agent, name="tides", position=2)
     for model, query in (
         ("agents_agentpolicy", {"q": "vega"}),
         ("authority_capabilitygrant", {"q": "execute/recall", "agent__id__exact": str(agent.id)}),
+        ("authority_trustscore", {"q": "vega"}),
+        ("knowledge_agentskill", {"q": "lamp", "agent__id__exact": str(agent.id)}),
     ):
         found = viewer.get(reverse(f"admin:{model}_changelist"), query).context["cl"].result_list
         assert [row.agent_id for row in found] == [agent.id], model
