@@ -6,7 +6,7 @@ from http import HTTPStatus
 from typing import Any
 
 import structlog
-from django.db import InterfaceError, OperationalError
+from django.db import DataError, InterfaceError, OperationalError
 from django.http import HttpRequest, JsonResponse
 from ninja import NinjaAPI
 from ninja.errors import AuthenticationError, HttpError
@@ -15,7 +15,7 @@ from psycopg.errors import QueryCanceled
 
 from apps.api.problems import status_of
 from apps.api.requests import request_id_of
-from apps.api.threads import DATABASE_AWAY, TOO_SLOW
+from apps.api.threads import DATABASE_AWAY, TOO_SLOW, UNSTORABLE
 from arbor import errors
 
 log = structlog.get_logger(__name__)
@@ -91,6 +91,7 @@ def handle_openai_errors(api: NinjaAPI) -> None:
         errors.ArborError: _arbor_error,
         RequestInvalid: _invalid,
         AuthenticationError: _unauthenticated,
+        DataError: lambda _request, _error: error_response(UNSTORABLE, status=HTTPStatus.BAD_REQUEST),
         OperationalError: _database_away,
         InterfaceError: _database_away,
         HttpError: lambda _request, error: error_response(str(error), status=error.status_code),

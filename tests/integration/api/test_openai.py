@@ -7,7 +7,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from django.db import InterfaceError, OperationalError
+from django.db import DataError, InterfaceError, OperationalError
 from psycopg.errors import QueryCanceled
 
 from apps.api import authentication, reply_streams
@@ -168,3 +168,14 @@ def test_an_agent_that_is_destroyed_during_a_turn_is_a_404(
     answer = ask(owner)
 
     assert (answer.status_code, answer.json()["error"]["code"]) == (404, "model_not_found")
+
+
+def test_a_value_that_cannot_be_stored_is_a_400(owner: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: Any) -> None:
+        raise DataError("a value that PostgreSQL quotes")
+
+    monkeypatch.setattr(openai_routes, "_find_agent", fail)
+    answer = get(owner, "/models/Vega")
+
+    assert (answer.status_code, answer.json()["error"]["type"]) == (400, "invalid_request_error")
+    assert answer.json()["error"]["message"].startswith("a value is out of range")
