@@ -47,19 +47,22 @@ async def reply_events(turn: FollowedTurn, *, last_id: str = "") -> AsyncIterato
     nothing is yielded but keep-alives.
     """
     follower, started = ReplyFollower(), time.monotonic()
-    sent_at, is_resumed = started, False
+    sent_at, is_resumed, is_away = started, False, False
     while True:
         events: list[ReplyEvent] = []
         try:
             progress = await in_thread(_read, turn)
         except (OperationalError, InterfaceError) as error:
-            log.warning("reply_read_failed", turn_id=str(turn.turn_id), error=str(error))
+            if not is_away:
+                log.warning("reply_read_failed", turn_id=str(turn.turn_id), error=str(error))
+            is_away = True
         except NotFound as error:
             # The agent was destroyed.
             events = [ReplyEvent(kind=ReplyEventKind.ERROR, text=f"NotFound: {error}")]
         else:
             resumed = [] if is_resumed else follower.resume(last_id, progress)
             events, is_resumed = [*resumed, *follower.advance(progress)], True
+            is_away = False
         for event in events:
             yield event
             if event.is_last:

@@ -100,7 +100,7 @@ class SignalHub:
 
     async def _read(self) -> None:
         loop = asyncio.get_running_loop()
-        cursor, checked = None, loop.time()
+        cursor, checked, is_away = None, loop.time(), False
         while True:
             try:
                 page = await in_thread(read_page, self._tenant_id, cursor)
@@ -115,9 +115,12 @@ class SignalHub:
                 if loop.time() - checked >= TOKENS_CHECKED_EVERY_S:
                     checked = loop.time()
                     await self._end_refused()
+                is_away = False
             except Exception:
                 # The database may not answer for a moment: the streams stay open and miss nothing.
-                log.exception("signal_read_failed", tenant_id=str(self._tenant_id))
+                if not is_away:
+                    log.exception("signal_read_failed", tenant_id=str(self._tenant_id))
+                is_away = True
                 await asyncio.sleep(POLL_S)
                 continue
             if not page.more:
@@ -150,7 +153,10 @@ async def live_signals(
 
     Signals that are committed while the stream catches up wait in the pages of the listener.
     """
+    loop = asyncio.get_running_loop()
     cursor, listener.behind = after, True
+    #: The time of the first failure of an outage, or of the latest keep-alive during the outage.
+    silent_since: float | None = None
     while not listener.ended:
         if listener.behind:
             listener.behind = False
@@ -158,10 +164,17 @@ async def live_signals(
                 page = await in_thread(read_page, listener.access.tenant_id, cursor, wanted)
             except (OperationalError, InterfaceError) as error:
                 # As in the reader: the stream stays open and misses nothing.
-                log.warning("signal_read_failed", tenant_id=str(listener.access.tenant_id), error=str(error))
                 listener.behind = True
+                if silent_since is None:
+                    tenant_id = str(listener.access.tenant_id)
+                    log.warning("signal_read_failed", tenant_id=tenant_id, error=str(error))
+                    silent_since = loop.time()
+                elif loop.time() - silent_since >= SILENCE_S:
+                    yield None
+                    silent_since = loop.time()
                 await asyncio.sleep(POLL_S)
                 continue
+            silent_since = None
             listener.behind = listener.behind or page.more
         elif listener.pages:
             page = listener.pages.popleft()

@@ -13,9 +13,11 @@ from uuid import UUID, uuid4
 import httpx
 import pytest
 from django.db import OperationalError
+from structlog.testing import capture_logs
 
 from apps.access.services import TokenAccess, authenticate, revoke_token, token_by_name
-from apps.api import signal_hub
+from apps.api import reply_streams, signal_hub
+from apps.api.reply_streams import FollowedTurn, last_event
 from apps.api.routers import signals as signal_routes
 from apps.api.routers.signals import event_of
 from apps.api.signal_hub import SignalHub, hub_of, read_page
@@ -23,6 +25,7 @@ from apps.signals.services.emission import emit
 from apps.signals.services.reading import SignalFilter, read_signals
 from apps.tenants.models import Role, Tenant
 from apps.tenants.scope import tenant_transaction
+from arbor.contacts.reply_progress import ReplyEventKind, ReplyProgress, StoredAnswer
 from arbor.errors import RateLimited
 from arbor.signals import Cursor, SignalName, signal
 from tests.integration.api.test_server import server
@@ -241,3 +244,52 @@ def test_streams_that_begin_at_once_keep_to_the_limit(tenant: Tenant, viewer: Ca
 
 def _events_of(access: TokenAccess) -> Any:
     return signal_routes._events(access, Cursor(), SignalFilter())
+
+
+def test_a_stream_sends_keep_alives_while_the_database_is_away(
+    tenant: Tenant, viewer: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    access, fails = authenticate(viewer.token), {2: iter([True] * 3), 3: iter([True] * 4)}
+    emit_numbers(tenant, 7)
+
+    def read_at_times(*given: Any) -> Any:
+        # The reader of the hub has no filter.
+        if next(fails[len(given)], False):
+            raise OperationalError("the connection is lost")
+        return read_page(*given)
+
+    monkeypatch.setattr(signal_hub, "read_page", read_at_times)
+    monkeypatch.setattr(signal_hub, "POLL_S", 0.01)
+    monkeypatch.setattr(signal_hub, "SILENCE_S", 0.0)
+
+    async def read_until_signal() -> list[str]:
+        events, found = _events_of(access), list[str]()
+        async for event in events:
+            found.append(event)
+            if event.startswith("id:"):
+                break
+        await events.aclose()
+        return found
+
+    with capture_logs() as logs:
+        found = asyncio.run(read_until_signal())
+    assert found.count(": alive\n\n") >= 3
+    failed = [entry["log_level"] for entry in logs if entry["event"] == "signal_read_failed"]
+    assert sorted(failed) == ["error", "warning"]
+
+
+def test_a_reply_logs_an_outage_of_the_database_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    fails = iter([True] * 3)
+
+    def read_at_times(*_: Any) -> ReplyProgress:
+        if next(fails, False):
+            raise OperationalError("the connection is lost")
+        return ReplyProgress(answer=StoredAnswer(id="a1", content="At nine."))
+
+    monkeypatch.setattr(reply_streams, "_read", read_at_times)
+    monkeypatch.setattr(reply_streams, "READ_EVERY_S", 0.01)
+    with capture_logs() as logs:
+        last = asyncio.run(last_event(FollowedTurn(tenant_id=uuid4(), turn_id=uuid4())))
+    assert last is not None
+    assert last.kind is ReplyEventKind.DONE
+    assert [entry["event"] for entry in logs] == ["reply_read_failed"]
