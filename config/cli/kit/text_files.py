@@ -8,7 +8,7 @@ from arbor.errors import Invalid
 
 
 def read_text(file: TextIO) -> str:
-    """Return the whole text of a file, or of standard input. Raises Invalid for text that is not UTF-8, and for a failing file."""
+    """Read a whole file, or standard input. Raises Invalid for text that is not UTF-8, and for a file that cannot be read."""
     try:
         return file.read()
     except UnicodeDecodeError as error:
