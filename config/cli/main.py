@@ -142,7 +142,7 @@ def _explain(error: Exception) -> str | None:
         return f"a text must be UTF-8: {error.reason} at position {error.start}"
     # Only a command that loaded Django can raise these errors, so Django is not imported here.
     database = sys.modules.get("django.db")
-    if database is None or not isinstance(error, database.DatabaseError):
+    if database is None or not isinstance(error, database.OperationalError | database.ProgrammingError):
         return None
     if _is_preparing():
         # Until then roles, tables or grants may be missing.
