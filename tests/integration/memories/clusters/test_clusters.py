@@ -14,6 +14,7 @@ from apps.agents.models import Agent
 from apps.audit.models import AuditEvent
 from apps.memories.models import Cluster, Memory, Mind
 from apps.memories.services.clusters import job as clustering
+from apps.memories.services.clusters import queries
 from apps.memories.services.clusters.clusters import (
     NamedCluster,
     name_cluster,
@@ -195,7 +196,7 @@ def test_memories_that_wait_for_vectors_are_not_all_read(
         memories = [a_memory(f"Memory {number} waits.") for number in range(500)]
         store(agent_id=other_mind.id, memories=memories, vectors=None)
     vacuum()
-    statement = clustering.queries.CLUSTERING_STATE.format(due=clustering._due())
+    statement = queries.CLUSTERING_STATE.format(due=clustering._due())
     with tenant_transaction(mind.tenant_id):
         plan = "\n".join(row[0] for row in fetch(f"EXPLAIN {statement}", agent=mind.id))
     assert "(id = member.memory_id)" in plan, plan
