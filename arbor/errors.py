@@ -46,7 +46,7 @@ ArborError
 ├── WebFailed                 the web gave no usable page or answer; the model receives the error
 │   └── WebRefused            the page may not be read here
 ├── ToolFailed                a tool of an MCP server gave no usable result; the agent reads the reason
-│   ├── ToolSuspended         the tool differs from the one that an operator allowed; nothing was called
+│   ├── ToolSuspended         the tool, or the agent's right to it, has changed; nothing was called
 │   └── ToolInterrupted       the worker died during the call, whose effect is not known
 ├── DeliveryFailed            a receiver did not accept a message: it is retried, or a person decides
 ├── StaleLease                another worker has taken the heartbeat over
@@ -298,7 +298,7 @@ class ToolFailed(ArborError):
 
 
 class ToolSuspended(ToolFailed):
-    """The tool differs from the one that an operator allowed; it was not called."""
+    """The tool differs from the one that an operator allowed, or the agent may no longer call it; it was not called."""
 
 
 class ToolInterrupted(ToolFailed):

@@ -31,7 +31,7 @@ def mask_secrets(_logger: Any, _name: str, event: MutableMapping[str, Any]) -> M
 
 
 def drop_color_message(_logger: Any, _name: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-    """Drop the copy of the message with codes of colours, which uvicorn adds for its own formatter."""
+    """Drop the copy of the message with color codes, which uvicorn adds for its own formatter."""
     event.pop("color_message", None)
     return event
 

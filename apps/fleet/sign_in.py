@@ -21,7 +21,7 @@ from arbor.errors import LimitReached
 from arbor.models.json_text import is_storable
 
 _ADDRESS_LENGTH = 64
-#: A line has a whole network of this size, whose addresses it may change at will.
+#: The network of one internet connection, which may use any address in it.
 _IPV6_PREFIX = 64
 
 
@@ -87,9 +87,9 @@ def record_sign_in(*, user: User, address: str) -> None:
 
 
 def counted_address(address: str) -> str:
-    """Return what failures are counted by: an IPv4 address, or the network of an IPv6 address that one line has, /64.
+    """Return the address that failures are counted by: an IPv4 address, or the /64 network of an IPv6 address.
 
-    Some proxies write a port behind the address, another one for each connection.
+    Some proxies write a port behind the address, another one for each connection; the port is left out.
     """
     has_port = address.startswith("[") or address.count(":") == 1
     try:

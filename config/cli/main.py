@@ -110,11 +110,9 @@ def main(args: list[str] | None = None) -> None:
         sys.exit(
             _fail(error, ExitCode.ALREADY_RUNNING if isinstance(error, AlreadyRunning) else ExitCode.FAILED)
         )
-    except UnicodeError as error:
-        # An argument, standard input or a file; the error shows one character of it at most.
-        sys.exit(_fail(_describe_text(error), ExitCode.FAILED))
     except Exception as error:
-        # A database that does not answer, or is not prepared yet, is reported in one line; a bug keeps its traceback.
+        # A text that is not UTF-8, or a database that does not answer or is not prepared yet, is reported in one line; a bug
+        # keeps its traceback.
         if (explanation := _explain(error)) is None:
             raise
         sys.exit(_fail(explanation, ExitCode.FAILED))
@@ -124,12 +122,6 @@ def main(args: list[str] | None = None) -> None:
 def _fail(message: Any, code: ExitCode) -> ExitCode:
     click.echo(f"{click.style('arbor:', fg='red', bold=True)} {error_text(message)}", err=True)
     return code
-
-
-def _describe_text(error: UnicodeError) -> str:
-    if isinstance(error, UnicodeDecodeError | UnicodeEncodeError):
-        return f"a text must be UTF-8: {error.reason} at position {error.start}"
-    return "a text must be UTF-8"
 
 
 def _refuse(error: click.ClickException) -> None:
@@ -144,10 +136,13 @@ def _refuse(error: click.ClickException) -> None:
 
 
 def _explain(error: Exception) -> str | None:
-    """Explain in one line an error of a database that does not answer, or is not prepared yet; None for other errors."""
+    """Explain in one line a text that is not UTF-8, or a database that does not answer or is not prepared yet; None for other errors."""
+    # Python decodes an argument that is not UTF-8 to half surrogate pairs, which cannot be encoded.
+    if isinstance(error, UnicodeEncodeError) and error.reason == "surrogates not allowed":
+        return f"a text must be UTF-8: {error.reason} at position {error.start}"
     # Only a command that loaded Django can raise these errors, so Django is not imported here.
     database = sys.modules.get("django.db")
-    if database is None or not isinstance(error, database.DatabaseError):
+    if database is None or not isinstance(error, database.OperationalError | database.ProgrammingError):
         return None
     if _is_preparing():
         # Until then roles, tables or grants may be missing.

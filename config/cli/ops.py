@@ -111,7 +111,7 @@ def _read_graph(which: str, tenant_slug: str | None) -> str:
     path = Path(which)
     try:
         if path.is_file():
-            return _read_text(path)
+            return _read_bounded_text(path)
     except OSError as error:
         raise Invalid(f"the file {which} cannot be read: {error.strerror}") from error
     if path.suffix in (".dot", ".gv") or "/" in which:
@@ -122,18 +122,15 @@ def _read_graph(which: str, tenant_slug: str | None) -> str:
     return own or heartbeat_text()
 
 
-def _read_text(path: Path) -> str:
+def _read_bounded_text(path: Path) -> str:
     if path.stat().st_size > _MAX_BYTES:
         raise Invalid(f"{path} must have at most {_MAX_BYTES:,} bytes, it has {path.stat().st_size:,}")
-    try:
-        return path.read_text(encoding="utf-8")
-    except UnicodeDecodeError as error:
-        raise Invalid(f"{path} must be text in UTF-8") from error
+    return read_text(path)
 
 
 def _read_replies(path: Path) -> list[str]:
     """Return the replies of a file: one object, a list of objects or texts, or a text as a model wrote it."""
-    text = _read_text(path)
+    text = _read_bounded_text(path)
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):

@@ -12,7 +12,6 @@ from rich.markup import escape
 from apps.calls.models import ProviderKey
 from apps.fleet.tenant_models import connect_provider, disconnect_provider, set_default_model, try_provider
 from apps.tenants.models import Tenant
-from arbor.errors import Invalid
 from config.cli.kit.columns import OutputColumn, listing, row_to_dict
 from config.cli.kit.declarations import Output
 from config.cli.kit.output import format_relative_time
@@ -107,10 +106,7 @@ def _read_key(provider: str, *, key_file: Path | None, key_stdin: bool, no_key: 
     if no_key:
         return ""
     if key_file is not None:
-        try:
-            return key_file.read_text(encoding="utf-8").strip()
-        except UnicodeDecodeError as error:
-            raise Invalid(f"{key_file} must be text in UTF-8") from error
+        return read_text(key_file).strip()
     if key_stdin:
         return read_text(sys.stdin).strip()
     key: str = click.prompt(f"Key of {provider}", hide_input=True)

@@ -143,6 +143,7 @@ def delete(tenant: Tenant, *, name: str) -> Output:
 def check(*, file: TextIO, tenant_slug: str | None) -> Output:
     """Check a definition; an error lists every fault."""
     definition = read_definition(read_text(file))
+    definitions.check_step_models(definition)
     tenant = choose_tenant(tenant_slug)
     value = {
         "tenant": tenant.slug,

@@ -91,7 +91,7 @@ def restart_delay_s(quick_ends: int) -> float:
 #: The longest line; longer ones are split.
 LONGEST_LINE = 16_384
 _READ_SIZE = 65_536
-#: The most reads at once: more than a pipe holds, while a part that writes endlessly must not keep the supervisor from the others.
+#: The most reads at once: more than a pipe holds, but not endless, so that a part that writes without a pause delays no other.
 _MAX_READS = 16
 
 

@@ -209,6 +209,7 @@ def add_workflow(request: HttpRequest, payload: WorkflowInput) -> Status[Workflo
 def check_definition(request: HttpRequest, payload: DefinitionInput) -> DefinitionCheck:
     """Check a definition; the answer to a wrong definition names every fault. Nothing is stored."""
     definition = read_definition(payload.source)
+    definitions.check_step_models(definition)
     return DefinitionCheck(
         steps=list(definition.steps), inputs=list(definition.inputs), agents=list(definition.agents)
     )

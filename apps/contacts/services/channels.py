@@ -28,7 +28,7 @@ from arbor.ids import uuid7
 
 NAME_LENGTH = 60
 TARGET_LENGTH = 500
-#: Channels of one owner for an audience at most: each message to it is a row and a request for each of them.
+#: The most channels of an agent, or of a tenant, for one audience: each message to the audience takes a row and a request per channel.
 MAX_CHANNELS = 50
 
 

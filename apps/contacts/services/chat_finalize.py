@@ -117,8 +117,8 @@ def store_answer(
 ) -> Sequence[str]:
     """Store the agent's turn and update memory, code snippets, timer and working memory.
 
-    `by` is the model that answered. Returns what was withheld or left out of its reply, one line each; the whole reply of an
-    agent whose identity was suspended or revoked since the model was asked.
+    `by` is the model that answered. Returns what was withheld or left out of its reply, one line each. The whole reply is
+    withheld if the identity of the agent was suspended or revoked since the model was asked.
     """
     if refusal := identity_of(agent_id).refusal:
         store_silence(agent_id, subject, f"the answer is withheld: {refusal}")

@@ -67,8 +67,8 @@ def finalize_turn(
 ) -> ChatMessage:
     """Check a model's text against the agent's boundaries, store it as the agent's turn, and remember both turns.
 
-    Raises ReplyInvalid for a text without an answer, Invalid for the name of the model, NotFound for an unknown turn of a person, and
-    TransitionIllegal for one that is answered already, here or by the fleet, and IdentityRefused for an agent that may not act.
+    Raises ReplyInvalid for a text without an answer, Invalid for the name of the model, IdentityRefused for an agent that may not
+    act, NotFound for an unknown turn of a person, and TransitionIllegal for one that is answered already, here or by the fleet.
     """
     check_line("model", model, HANDLE_LENGTH)
     subject = subject_of_turn(
@@ -89,7 +89,7 @@ def finalize_turn(
 def _require_pending(agent_id: UUID, turn: AskedTurn) -> ChatMessage:
     """Lock the conversation, and return its turn.
 
-    Raises IdentityRefused, NotFound, and TransitionIllegal if the turn is answered or asked.
+    Raises IdentityRefused, NotFound, and TransitionIllegal if the turn is answered, or the fleet answers it.
     """
     identity_of(agent_id).require_active()
     sessions = ChatSession.objects.select_for_update().filter(id=turn.session_id, agent_id=agent_id)

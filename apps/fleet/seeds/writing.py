@@ -228,7 +228,7 @@ def checked_values(section: SeedSection, values: Values) -> tuple[Values, Set[st
 
 
 def _is_time(text: str) -> bool:
-    """Return whether a time is in the years 1 to 9999 in UTC; PostgreSQL stores others, and infinity, but no row with them is read."""
+    """Return whether a time is in the years 1 to 9999 in UTC. PostgreSQL stores others, but Python reads no row with them."""
     try:
         to_utc(datetime.fromisoformat(text))
     except (ValueError, Invalid):

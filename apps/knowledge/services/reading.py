@@ -90,7 +90,8 @@ def passages_of(document_id: UUID) -> QuerySet[Passage]:
 def read_text(*, document: Document, start: int = 0, length: int = MAX_CHARACTERS) -> DocumentText:
     """Read a part of the text of a document's indexed version.
 
-    Raises Invalid for a length that is not 1 to MAX_CHARACTERS or a start out of range, and NotFound for a document that has not been indexed.
+    Raises Invalid for a length that is not 1 to MAX_CHARACTERS or a start out of range, and NotFound for a document that has not
+    been indexed.
     """
     if not 1 <= length <= MAX_CHARACTERS or not 0 <= start <= _LAST_START:
         raise Invalid(

@@ -24,8 +24,9 @@ class ListingChange:
     added: tuple[str, ...] = ()
     suspended: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()
-    #: Listed tools that agents cannot use, each with the reason up to a limit, and their number.
+    #: The first of the listed tools that agents cannot use, each with the reason.
     skipped: tuple[str, ...] = ()
+    #: The number of all listed tools that agents cannot use.
     unusable: int = 0
 
     def __str__(self) -> str:

@@ -18,7 +18,15 @@ from apps.audit.services import record
 from apps.tenants.scope import current_tenant
 from apps.workflows.models import Workflow, WorkflowRun, WorkflowVersion
 from arbor.audit.changes import AuditChange, change_of
-from arbor.errors import AlreadyExists, Invalid, LimitReached, NotFound, TransitionIllegal
+from arbor.errors import (
+    AlreadyExists,
+    ConfigurationInvalid,
+    Invalid,
+    LimitReached,
+    NotFound,
+    PipelineInvalid,
+    TransitionIllegal,
+)
 from arbor.ids import read_id
 from arbor.memory.content import check_json, check_line
 from arbor.models.handles import Handle
@@ -155,6 +163,22 @@ def version_of(workflow: Workflow, number: int | None = None) -> WorkflowVersion
     return version
 
 
+def check_step_models(definition: WorkflowDefinition) -> None:
+    """Check the models that steps name. Raises PipelineInvalid with every fault.
+
+    Stored definitions are read without this check, so that their runs fail by the step.
+    """
+    faults: list[str] = []
+    for name, step in definition.steps.items():
+        if step.model:
+            try:
+                Handle.parse(step.model)
+            except ConfigurationInvalid as error:
+                faults.append(f"step {name}: {error}")
+    if faults:
+        raise PipelineInvalid(faults=faults)
+
+
 def check_input(definition: WorkflowDefinition, given: Mapping[str, Any]) -> dict[str, Any]:
     """Return the input of a run as a dictionary. Raises Invalid for a missing name, no JSON, and an input that is too large."""
     missing = [name for name in definition.inputs if name not in given]
@@ -184,9 +208,7 @@ def _apply(workflow: Workflow, request: WorkflowRequest) -> None:
         definition = read_definition(request.source)
         for name in definition.agents:
             find_agent(name)
-        for step in definition.steps.values():
-            if step.model:
-                Handle.parse_input(step.model)
+        check_step_models(definition)
     if request.schedule is not None:
         schedule = request.schedule
         workflow.cron, workflow.zone = _valid_cron(schedule.cron), schedule.zone or "UTC"

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TextIO
 
 from arbor.errors import Invalid
 
 
-def read_text(file: TextIO) -> str:
-    """Return the whole text of a file, or of standard input. Raises Invalid for text that is not UTF-8, and for a failing file."""
+def read_text(file: TextIO | Path) -> str:
+    """Read a whole file, or standard input. Raises Invalid for text that is not UTF-8, and for a file that cannot be read."""
     try:
-        return file.read()
+        return file.read_text(encoding="utf-8") if isinstance(file, Path) else file.read()
     except UnicodeDecodeError as error:
         raise Invalid(f"{_name_of(file)} must be text in UTF-8") from error
     except OSError as error:
         raise Invalid(f"{_name_of(file)} cannot be read: {error.strerror}") from error
 
 
-def _name_of(file: TextIO) -> str:
+def _name_of(file: TextIO | Path) -> str:
+    if isinstance(file, Path):
+        return str(file)
     return "standard input" if file.name == "<stdin>" else file.name

@@ -46,6 +46,20 @@ def test_an_operator_defines_a_workflow(
     assert operator.get(address).status_code == 404
 
 
+@pytest.mark.parametrize(("path", "fields"), [("/workflows", {"name": "review"}), ("/workflows/check", {})])
+def test_every_step_with_a_wrong_model_is_named(operator: Caller, path: str, fields: dict[str, str]) -> None:
+    steps = " ".join(
+        f'{name} [type=prompt, prompt="Go.", model="opnai/{name}"];' for name in ("ask", "reply")
+    )
+    source = (
+        f"digraph w {{ start [shape=Mdiamond]; done [shape=Msquare]; {steps} start -> ask -> reply -> done }}"
+    )
+    refused = operator.post(path, {**fields, "source": source})
+    assert refused.status_code == 422
+    for name in ("ask", "reply"):
+        assert f"step {name}: a model handle begins with" in refused.json()["detail"]
+
+
 def test_a_workflow_beyond_the_limit_is_a_conflict(
     owner: Caller, workflow: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Never
 
 import pytest
-from django.db import DatabaseError, OperationalError, ProgrammingError
+from django.db import DatabaseError, DataError, IntegrityError, OperationalError, ProgrammingError
 
 from config.cli.installation import status
 from config.environment import data_dir
@@ -48,6 +48,15 @@ def test_the_status_says_that_the_database_is_being_prepared(
         1,
         "arbor: `arbor up` still prepares the database; try again in a moment\n",
     )
+
+
+@pytest.mark.parametrize("error", [IntegrityError("duplicate key value"), DataError("out of range")])
+def test_wrong_data_is_a_bug_also_during_the_preparation(
+    arbor: Arbor, run: RunFolder, monkeypatch: pytest.MonkeyPatch, error: DatabaseError
+) -> None:
+    break_database(monkeypatch, error)
+    with pytest.raises(type(error)):
+        arbor("status")
 
 
 def test_a_database_that_fails_after_its_preparation_is_named(

@@ -128,6 +128,16 @@ def test_a_faulty_definition_names_its_faults(arbor: Arbor, one_tenant: str, tmp
     assert (checked.code, "no handler is called 'magic'" in checked.err) == (1, True)
 
 
+def test_a_check_names_the_step_with_a_wrong_model(arbor: Arbor, one_tenant: str, tmp_path: Path) -> None:
+    path = tmp_path / "wrong.dot"
+    step = 'ask [type=prompt, prompt="Go.", model="opnai/gpt"'
+    path.write_text(
+        SOURCE.replace('ask [type=approval, question="Publish {input.topic}?"', step), encoding="utf-8"
+    )
+    checked = arbor("workflow", "check", str(path))
+    assert (checked.code, "step ask: a model handle begins with" in checked.err) == (1, True)
+
+
 def test_a_run_is_started_decided_and_shown(arbor: Arbor, one_tenant: str, file: str) -> None:
     arbor("workflow", "create", "review", file)
     assert "No run" in arbor("workflow", "run", "list").out

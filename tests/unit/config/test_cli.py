@@ -31,6 +31,8 @@ def failing(kind: str) -> None:
     if kind == "interrupted":
         raise KeyboardInterrupt
     kind.encode()
+    if kind == "latin":
+        "ł".encode("latin-1")
     raise ConfigurationInvalid("ARBOR_EXAMPLE must be a number,\ngot 'seven'")
 
 
@@ -96,3 +98,8 @@ def test_only_known_parts_can_be_requested(capsys: pytest.CaptureFixture[str]) -
 def test_a_text_that_is_not_utf_8_is_refused_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     assert run("fail", os.fsdecode(b"caf\xe9")) == ExitCode.FAILED
     assert capsys.readouterr().err == "arbor: a text must be UTF-8: surrogates not allowed at position 3\n"
+
+
+def test_a_bug_with_a_codec_keeps_its_traceback() -> None:
+    with pytest.raises(UnicodeEncodeError):
+        main(["fail", "latin"])

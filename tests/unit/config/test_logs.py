@@ -90,7 +90,7 @@ def test_values_that_are_no_secret_are_not_masked(written: io.StringIO) -> None:
     assert "***" not in shown
 
 
-def test_a_message_with_codes_of_colours_is_not_repeated(written: io.StringIO) -> None:
+def test_a_message_with_color_codes_is_not_repeated(written: io.StringIO) -> None:
     logging.getLogger("masked").info(
         "Started process [%d]", 7, extra={"color_message": "Started [\x1b[36m%d\x1b[0m]"}
     )

@@ -155,7 +155,8 @@ def remove_from_clusters(memory_ids: Collection[UUID]) -> int:
 def name_cluster(*, cluster_id: UUID, name: str) -> str:
     """Name a cluster for good, and return the name as it is stored: with single blanks.
 
-    From then on the cluster exists as long as it has a member. Two statements. Raises NotFound if the tenant has no such cluster, Invalid for a name that is empty or too long.
+    From then on the cluster exists as long as it has a member. Two statements. Raises NotFound if the tenant has no such cluster,
+    Invalid for a name that is empty or too long.
     """
     shown = " ".join(name.split())
     if not 1 <= len(shown) <= NAME_LENGTH:

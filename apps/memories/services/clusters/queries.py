@@ -50,6 +50,7 @@ WAITING_UNCLUSTERED = """
 
 # Part: condition for a mind to be reclustered. While members of clusters wait for their vectors, as after the restore of a seed
 # without comparable ones, the mind waits too: without these members, clusters would dissolve, and lose the names that were given.
+# Such clusters have no center; to read only their members spares the tenant's other memories that wait for vectors.
 MIND_IS_DUE = """(
     (d.clustered_at IS NULL
     OR EXISTS (
@@ -58,10 +59,11 @@ MIND_IS_DUE = """(
     )
     OR {long_ago} AND EXISTS ({waiting}))
     AND NOT EXISTS (
-        SELECT FROM memories_memory m
-        JOIN memories_clustermember member ON member.tenant_id = m.tenant_id AND member.memory_id = m.id
-        WHERE m.tenant_id = d.tenant_id AND m.agent_id = d.agent_id AND m.status = 'active'
-            AND m.embedding IS NULL AND m.embedding_model = ''
+        SELECT FROM memories_cluster c
+        JOIN memories_clustermember member ON member.tenant_id = c.tenant_id AND member.cluster_id = c.id
+        JOIN memories_memory m ON m.tenant_id = member.tenant_id AND m.id = member.memory_id
+        WHERE c.tenant_id = d.tenant_id AND c.agent_id = d.agent_id AND c.centroid IS NULL
+            AND m.status = 'active' AND m.embedding IS NULL AND m.embedding_model = ''
     )
 )"""
 

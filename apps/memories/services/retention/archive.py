@@ -24,7 +24,7 @@ from apps.memories.models import (
 from apps.memories.services.clusters.clusters import remove_from_clusters
 from apps.memories.services.graph.neighborhoods import mark_stale
 from apps.memories.services.retention import queries
-from apps.memories.services.store.snippets import delete_code
+from apps.memories.services.store.snippets import delete_agent_code
 from apps.memories.services.store.term_counts import count_terms_of, lock_minds, terms_of
 from apps.signals.services.emission import emit
 from apps.tenants.statements import change, fetch
@@ -144,9 +144,13 @@ def purge(*, memory_ids: Sequence[UUID], reason: str, actor: str) -> int:
     # Delete equal buffer items too, which would be promoted to memories again.
     repeated = Q(promoted_to_id__in=ids) | Q(content_hash__in=digests)
     BufferItem.objects.filter(repeated, agent_id__in=list(by_agent)).delete()
-    contents = Memory.objects.filter(id__in=ids).values_list("content", flat=True)
     has_fences = Q(content__contains="```") | Q(content__contains="~~~")
-    delete_code(agent_ids=by_agent, texts=contents.filter(has_fences))
+    texts: dict[UUID, list[str]] = defaultdict(list)
+    with_code = Memory.objects.filter(has_fences, id__in=ids)
+    for agent_id, text in with_code.values_list("agent_id", "content"):
+        texts[agent_id].append(text)
+    for agent_id, own in texts.items():
+        delete_agent_code(agent_id=agent_id, texts=own)
     # The rows of access, upkeep, links and cluster members are deleted by cascade.
     Memory.objects.filter(id__in=ids).delete()
     EmbeddingCacheEntry.objects.filter(content_hash__in=digests).delete()

@@ -76,7 +76,7 @@ def unpin(*, memory_ids: Sequence[UUID], actor: str, reason: str = "") -> int:
 
 
 def move_pin(*, old_id: UUID, new_id: UUID) -> None:
-    """Move the pin of a memory to the memory that replaces it, in the open transaction; the old one gets back its values from before."""
+    """Move the pin of a memory to the memory that replaces it, in the open transaction; the old one gets its own values back."""
     former = Pin.objects.filter(memory_id=old_id)
     for moved in former:
         _give_back(moved)

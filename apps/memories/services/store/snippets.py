@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -67,11 +67,11 @@ def store_code(messages: Sequence[SourcedTexts]) -> int:
     return len(blocks)
 
 
-def delete_code(*, agent_ids: Collection[UUID], texts: Iterable[str]) -> None:
-    """Delete the snippets of agents whose code these texts contain, in the open transaction. One statement; none without fenced code."""
+def delete_agent_code(*, agent_id: UUID, texts: Iterable[str]) -> None:
+    """Delete the agent's snippets whose code these texts contain, in the open transaction. One statement; none without fenced code."""
     hashes = {block.hash for text in texts for block in code_blocks(storable(text))}
     if hashes:
-        CodeSnippet.objects.filter(agent_id__in=list(agent_ids), code_hash__in=hashes).delete()
+        CodeSnippet.objects.filter(agent_id=agent_id, code_hash__in=hashes).delete()
 
 
 def find_code(*, agent_id: UUID, text: str, limit: int) -> list[CodeSnippet]:

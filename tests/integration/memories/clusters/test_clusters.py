@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 from uuid import UUID
 
@@ -13,6 +14,7 @@ from apps.agents.models import Agent
 from apps.audit.models import AuditEvent
 from apps.memories.models import Cluster, Memory, Mind
 from apps.memories.services.clusters import job as clustering
+from apps.memories.services.clusters import queries
 from apps.memories.services.clusters.clusters import (
     NamedCluster,
     name_cluster,
@@ -26,6 +28,7 @@ from apps.memories.services.embedding.minds import model_of
 from apps.memories.services.retention.archive import archive
 from apps.memories.services.store.remember import store
 from apps.tenants.scope import tenant_transaction
+from apps.tenants.statements import fetch
 from arbor.errors import ConfigurationInvalid, Invalid
 from tests.integration.memories.conftest import a_memory, at_once
 from tests.integration.memories.subjects import (
@@ -183,6 +186,21 @@ def test_a_named_cluster_outlasts_the_wait_for_its_vectors(
     embed_backlog()
     maintain_clusters()
     assert cluster_of(mind, clustered["jazz"]).name == "Evenings at the club"
+
+
+@pytest.mark.usefixtures("clustered")
+def test_memories_that_wait_for_vectors_are_not_all_read(
+    mind: Agent, other_mind: Agent, vacuum: Callable[[], None]
+) -> None:
+    with tenant_transaction(mind.tenant_id):
+        memories = [a_memory(f"Memory {number} waits.") for number in range(500)]
+        store(agent_id=other_mind.id, memories=memories, vectors=None)
+    vacuum()
+    statement = queries.CLUSTERING_STATE.format(due=clustering._due())
+    with tenant_transaction(mind.tenant_id):
+        plan = "\n".join(row[0] for row in fetch(f"EXPLAIN {statement}", agent=mind.id))
+    assert "(id = member.memory_id)" in plan, plan
+    assert "memories_memory_unembedded" not in plan
 
 
 def test_a_refresh_leaves_the_name_that_is_given_meanwhile(

@@ -173,6 +173,19 @@ def test_a_purge_deletes_the_code_of_the_text(mind: Agent) -> None:
         assert list(CodeSnippet.objects.values_list("code", flat=True)) == ["ls"]
 
 
+def test_a_purge_of_two_agents_deletes_each_ones_own_code(mind: Agent, other_mind: Agent) -> None:
+    texts = {mind: "```\nls\n```", other_mind: "```\npwd\n```"}
+    ids = [memory_id for agent, text in texts.items() for memory_id in store_memories(agent, text)]
+    with tenant_transaction(mind.tenant_id):
+        for agent in texts:
+            store_agent_code(agent_id=agent.id, texts=texts.values(), source="chat:1")
+    apply(mind, archive, ids)
+    apply(mind, purge, ids)
+    with tenant_transaction(mind.tenant_id):
+        left = set(CodeSnippet.objects.values_list("agent_id", "code"))
+    assert left == {(mind.id, "pwd"), (other_mind.id, "ls")}
+
+
 def test_only_an_archived_memory_can_be_purged(mind: Agent) -> None:
     soup, salt = store_memories(mind, "Soup.", "Salt.")
     apply(mind, archive, [soup])
