@@ -137,7 +137,7 @@ class SpanExporter(Protocol):
     """Sends spans to a collector."""
 
     def export(self, spans: Sequence[Span]) -> None:
-        """Send spans. Raises DeliveryFailed when the collector does not accept them."""
+        """Send spans. Raises DeliveryFailed when the collector does not accept them; `final` where it answered with a refusal."""
         ...
 
 

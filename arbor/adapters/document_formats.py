@@ -106,7 +106,7 @@ def _read_markdown(content: bytes) -> ParsedDocument:
 def _stated_title(front_matter: str) -> str:
     try:
         values = yaml.safe_load(front_matter)
-    except (yaml.YAMLError, ValueError, LookupError, AttributeError, RecursionError):
+    except (yaml.YAMLError, ValueError, LookupError, AttributeError, OverflowError, RecursionError):
         # The constructors of values, such as a date with a 13th month, have no error class of their own.
         return ""
     return str(values.get("title") or "") if isinstance(values, dict) else ""

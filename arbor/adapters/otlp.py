@@ -5,6 +5,7 @@ The exporter of OpenTelemetry reads the address, headers, certificates and compr
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -20,17 +21,25 @@ try:
     from opentelemetry.sdk.util.instrumentation import InstrumentationScope
     from opentelemetry.trace import SpanContext, SpanKind, Status, StatusCode, TraceFlags
     from opentelemetry.util.re import parse_env_headers
+    from requests import Session
 except ImportError:  # the packages are optional
     INSTALLED = False
 else:
     INSTALLED = True
 
 if TYPE_CHECKING:
-    from requests import Session
+    from requests import Response
 
 _SCOPE = "arbor"
 #: The limit of one request.
 _TIMEOUT_S = 10.0
+#: Answers about the collector or a proxy, not about the spans.
+_UNAVAILABLE = frozenset({408, 429, 502, 503, 504})
+#: Variables by which the exporter of OpenTelemetry loads a session of its own.
+_SESSION_VARIABLES = (
+    "OTEL_PYTHON_EXPORTER_OTLP_HTTP_TRACES_CREDENTIAL_PROVIDER",
+    "OTEL_PYTHON_EXPORTER_OTLP_HTTP_CREDENTIAL_PROVIDER",
+)
 
 
 class OtlpExporter:
@@ -45,6 +54,12 @@ class OtlpExporter:
             raise ConfigurationInvalid(
                 "spans need the packages of OpenTelemetry: install arbor[otel], or unset OTEL_EXPORTER_OTLP_ENDPOINT"
             )
+        if session is None and not any(map(os.environ.get, _SESSION_VARIABLES)):
+            session = Session()
+        #: The status of the collector's last answer to a request; None: no answer.
+        self._status: int | None = None
+        if session is not None:
+            session.hooks["response"].append(self._record_status)
         self._exporter = OTLPSpanExporter(
             timeout=_TIMEOUT_S, session=session, headers=parse_env_headers(headers, liberal=True) or None
         )
@@ -52,14 +67,21 @@ class OtlpExporter:
         self._resource = Resource.create({"service.name": service})
 
     def export(self, spans: Sequence[Span]) -> None:
-        """Send spans. Raises DeliveryFailed when the collector does not accept them."""
+        """Send spans. Raises DeliveryFailed when the collector does not accept them; `final` where it answered with a refusal."""
+        self._status = None
         result = self._exporter.export([self._readable(span) for span in spans])
         if result is not SpanExportResult.SUCCESS:
-            raise DeliveryFailed(f"the OpenTelemetry collector did not accept {len(spans)} spans")
+            refused = self._status is not None and self._status not in _UNAVAILABLE
+            raise DeliveryFailed(
+                f"the OpenTelemetry collector did not accept {len(spans)} spans", final=refused
+            )
 
     def close(self) -> None:
         """Close the connections."""
         self._exporter.shutdown()  # type: ignore[no-untyped-call]
+
+    def _record_status(self, response: Response, **_: object) -> None:
+        self._status = response.status_code
 
     def _readable(self, span: Span) -> ReadableSpan:
         attributes = {**span.attributes, **({ERROR_TYPE: span.error} if span.error else {})}

@@ -177,9 +177,11 @@ class DeadlineTransport(httpx.BaseTransport):
                 idle.append((now, connection))
             else:
                 closing.append(connection)
-        for unused in closing:
-            unused.close()
-        self._capacity.release()
+        try:
+            for unused in closing:
+                unused.close()
+        finally:
+            self._capacity.release()
 
     def _remove_expired(self, now: float) -> list[httpcore.ConnectionPool]:
         """Remove the connections of all servers that were idle too long, once in their lifetime; return them.

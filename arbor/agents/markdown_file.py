@@ -149,10 +149,11 @@ def _read_front_matter(text: str, *, first_line: int, loader: Any) -> _FrontPart
     except yaml.MarkedYAMLError as exc:
         line = exc.problem_mark.line + first_line if exc.problem_mark else None
         return _unreadable(f"the front matter is not valid YAML: {exc.problem or exc.context}", line)
-    # The constructors of dates and numbers raise ValueError for a 13th month or a number of 5,000 digits.
-    except (yaml.YAMLError, ValueError) as exc:
+    # The constructors of dates and numbers raise ValueError for a 13th month or a number of 5,000 digits, and
+    # OverflowError for a number of 200 parts with colons.
+    except (yaml.YAMLError, ValueError, OverflowError) as exc:
         return _unreadable(f"the front matter is not valid YAML: {exc}", first_line)
-    # So do those of values whose tag (!) names another type, with errors of their own.
+    # The constructors of values whose tag (!) names another type raise errors of their own.
     except (LookupError, AttributeError):
         return _unreadable("the front matter is not valid YAML: a value does not fit its tag (!)", first_line)
     if not isinstance(front, dict):

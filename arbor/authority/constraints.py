@@ -55,7 +55,7 @@ class TimeWindow:
     zone: str = "UTC"
 
     def __post_init__(self) -> None:
-        # Stored without anything else (`to_json`).
+        # `to_json` stores hours and minutes only.
         if any(at != time(at.hour, at.minute) for at in (self.start, self.end)):
             raise CapabilityInvalid(
                 "a time window begins and ends at whole minutes without an offset, such as 09:00-17:00"

@@ -172,8 +172,11 @@ _METADATA = re.compile(
 )
 _METADATA_ADDRESSES = frozenset({"169.254.169.254", "169.254.170.2", "100.100.100.200", "168.63.129.16"})
 _URL_HOST = re.compile(
-    r"(?<![a-z0-9])[a-z][a-z0-9+.-]{1,20}://(?:[^\s/?#]*@)?(\[[^\]\s]+\]|[^\s/?#:\"'<>)\\]+)", re.I
+    r"(?<![a-z0-9])[a-z][a-z0-9+.-]{1,20}://((?:[^\s/?#]*@)?)(\[[^\]\s]+\]|[^\s/?#:,\"'<>)\\]+)", re.I
 )
+# Clients and writers end a URL's host there, though an @ may follow.
+_HOST_END = re.compile(r"[,\"'<>\\]")
+_HOST = re.compile(r"\[[^\]\s]+\]|[^:]+")
 _LONE_HOST = re.compile(r"(\[[0-9a-fA-F:.]+\]|[0-9a-fA-F]*:[0-9a-fA-F:.]+|[\w.-]+?)(?::\d{1,5})?(?:/\S*)?")
 _PRIVATE_NAMES = (".localhost", ".local", ".internal", ".lan", ".intranet", ".home.arpa", ".corp")
 _MAX_PARTS = 4
@@ -181,9 +184,12 @@ _MAX_PARTS = 4
 
 def _hosts(text: str) -> Iterator[str]:
     """Yield the hosts of URLs, and the host that is the whole text, as addresses where they can be read as such."""
-    for found in _URL_HOST.findall(text):
-        named = unquote(found).lower().rstrip(".")
-        yield _address(named) or named
+    for userinfo, found in _URL_HOST.findall(text):
+        before = _HOST_END.split(userinfo, maxsplit=1)
+        earlier = _HOST.match(before[0].rpartition("@")[2]) if len(before) > 1 else None
+        for host in (found, earlier.group()) if earlier else (found,):
+            named = unquote(host).lower().rstrip(".")
+            yield _address(named) or named
     # A lone word may be anything, so only an address or a private name counts as a host.
     if (lone := _LONE_HOST.fullmatch(text.strip())) is not None:
         host = lone.group(1).lower().rstrip(".")

@@ -111,7 +111,15 @@ def subject_in_turn(situation: Situation) -> Subject | None:
     """
     subjects = [Subject(goal.title, goal.description) for goal in situation.active_goals]
     subjects += [Subject(cluster.name, " ".join(cluster.keywords)) for cluster in situation.clusters]
-    return subjects[situation.beat_number % len(subjects)] if subjects else None
+    return subjects[turn_of(situation) % len(subjects)] if subjects else None
+
+
+def turn_of(situation: Situation) -> int:
+    """Return the heartbeat's number among those that do not tend the memory.
+
+    By the number of the heartbeat itself, one of five subjects would never have its turn.
+    """
+    return situation.beat_number - situation.beat_number // CONSOLIDATION_EVERY
 
 
 def foremost_percept(percepts: Sequence[PerceptView]) -> PerceptView | None:

@@ -37,6 +37,8 @@ class FoundState:
     bonus_actions: int = 0
     mood: dict[str, Any] = field(default_factory=dict)
     stale_beats: int = 0
+    #: The time of the last recorded heartbeat.
+    last_beat_at: datetime | None = None
 
 
 def merged_amount(

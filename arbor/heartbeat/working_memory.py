@@ -162,11 +162,14 @@ def after_heartbeat(memory: WorkingMemory, past: PastHeartbeat) -> WorkingMemory
     return within_limit(memory.model_copy(update=changes))
 
 
-def idle_intervals(memory: WorkingMemory, *, interval: timedelta, now: datetime) -> int:
-    """Return the number of intervals of heartbeats without a thought since the last one."""
-    if not memory.thoughts:
-        return 0
-    return max(round((now - memory.thoughts[-1].at) / interval) - 1, 0)
+def idle_intervals(
+    memory: WorkingMemory, *, interval: timedelta, now: datetime, last_heartbeat_at: datetime | None
+) -> int:
+    """Return the number of intervals without a thought and without a recorded heartbeat since the last of either."""
+    times = [thought.at for thought in memory.thoughts[-1:]]
+    # A heartbeat without a thought has subtracted the intervals before it.
+    times += [last_heartbeat_at] if last_heartbeat_at else []
+    return max(round((now - max(times)) / interval) - 1, 0) if times else 0
 
 
 def initial_working_memory(

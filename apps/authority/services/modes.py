@@ -114,7 +114,7 @@ def set_mode(*, agent_id: UUID | None, prefix: str, mode: TrustMode, actor: str)
     rules = _rows(agent_id)
     if rules.count() >= MAX_RULES and not rules.filter(prefix=prefix).exists():
         raise LimitReached(f"there are at most {MAX_RULES} trust rules for {whose}; remove one first")
-    # Another transaction may set the same rule at this moment: the rule is waited for, and locked.
+    # Another transaction may set the same rule at this moment: `get_or_create` waits for it, and locks the rule.
     row: ModeRule
     row, is_new = rules.select_for_update().get_or_create(
         prefix=prefix,

@@ -44,7 +44,7 @@ def _secret_settings() -> Iterator[str]:
     yield from (str(mailer.get("OPTIONS", {}).get("password") or "") for mailer in settings.MAILERS.values())
     for header in settings.OTEL_EXPORTER_OTLP_HEADERS.split(","):
         # `NAME=VALUE`, percent-encoded; of `Bearer TOKEN` the token counts.
-        yield unquote(header.partition("=")[2]).rpartition(" ")[2]
+        yield unquote(header.partition("=")[2]).strip().rpartition(" ")[2]
 
 
 def _master_keys() -> Iterator[str]:

@@ -79,7 +79,6 @@ def decide_proposals(
     refused: dict[UUID, str] = {}
     # The order of the proposals is not that of their agents, whose schedules each decision locks.
     lock_schedules(list(Proposal.objects.filter(id__in=proposal_ids).values_list("agent_id", flat=True)))
-    # In the order of ids, so that two people who decide at once do not wait for each other.
     for proposal_id in sorted(set(proposal_ids)):
         try:
             with transaction.atomic(using=APP):

@@ -8,7 +8,7 @@ from itertools import combinations
 from typing import Any
 
 from arbor.contacts.values import Speaker
-from arbor.heartbeat.focus import CONSOLIDATION_EVERY
+from arbor.heartbeat.focus import CONSOLIDATION_EVERY, turn_of
 from arbor.heartbeat.replies.reply import (
     Decomposition,
     Intention,
@@ -98,7 +98,7 @@ def memories_without_thoughts(situation: Situation) -> list[MemoryView]:
 def memories_to_revisit(situation: Situation) -> list[MemoryView]:
     """Return the first-hand memories without the policy's own insights, from another one on at each heartbeat."""
     views = [view for view in first_hand_memories(situation) if not view.content.startswith(_OWN)]
-    turn = situation.beat_number % len(views) if views else 0
+    turn = turn_of(situation) % len(views) if views else 0
     return views[turn:] + views[:turn]
 
 

@@ -276,7 +276,7 @@ def met_something_new(
 
 
 def _has_explored(situation: Situation, changes: Sequence[GoalChange]) -> bool:
-    """Return whether the goal of curiosity ended: the pressure begins anew, or the next heartbeat would create the goal again."""
+    """Return whether the goal of curiosity ended, so that the pressure of curiosity builds up anew."""
     exploring = {goal.id for goal in situation.goals if goal.rule == GoalRule.CURIOSITY}
     return any(change.kind in _ENDED and change.goal_id in exploring for change in changes)
 

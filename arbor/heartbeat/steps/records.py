@@ -261,7 +261,10 @@ def _afterwards(heartbeat: HeartbeatState) -> StateAfterHeartbeat:
         active_goals=[goal.title for goal in situation.active_goals if goal.id not in finished_ids],
         consolidated=situation.mode is Mode.CONSOLIDATION,
         idle=idle_intervals(
-            situation.working_memory, interval=heartbeat.rhythm.interval, now=situation.environment.now
+            situation.working_memory,
+            interval=heartbeat.rhythm.interval,
+            now=situation.environment.now,
+            last_heartbeat_at=heartbeat.found.last_beat_at,
         ),
         at=heartbeat.now,
     )

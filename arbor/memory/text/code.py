@@ -36,8 +36,6 @@ class CodeBlock:
 
 def left_out_code(text: str) -> list[str]:
     """Describe the blocks that `code_blocks` leaves out: one line for too long ones, one for too many."""
-    if "```" not in text and "~~~" not in text:
-        return []
     sizes = [len(block.code) for block in _fenced_blocks(text)]
     too_long = [size for size in sizes if size > CODE_LENGTH]
     too_many = max(0, sum(0 < size <= CODE_LENGTH for size in sizes) - MAX_BLOCKS)
@@ -53,8 +51,6 @@ def left_out_code(text: str) -> list[str]:
 
 def code_blocks(text: str) -> list[CodeBlock]:
     """Return the first MAX_BLOCKS fenced blocks of a text, in order, without empty blocks and blocks longer than a snippet."""
-    if "```" not in text and "~~~" not in text:
-        return []
     blocks: list[CodeBlock] = []
     before = 0
     for fenced in _fenced_blocks(text):
@@ -93,6 +89,8 @@ class _FencedBlock:
 
 def _fenced_blocks(text: str) -> Iterator[_FencedBlock]:
     """Yield the fenced blocks of a text, in order. The time is linear, however many fences are never closed."""
+    if "```" not in text and "~~~" not in text:
+        return
     fences = list(_FENCE.finditer(text))
     #: By mark, the length from which on no further fence closes.
     unclosed: dict[str, int] = {}

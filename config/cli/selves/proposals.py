@@ -8,7 +8,7 @@ from rich.markup import escape
 
 from apps.selves.models import Proposal
 from apps.selves.services.decisions import ProposalVerdict, decide_proposal
-from apps.selves.services.proposals import propose
+from apps.selves.services.proposals import propose_by_person
 from arbor.selves.proposals import NewProposal, ProposalKind, ProposalStatus
 from config.cli.kit.columns import OutputColumn, bounded_listing, number, row_to_dict
 from config.cli.kit.declarations import Output
@@ -50,7 +50,7 @@ def list_proposals(agent: ChosenAgent, *, with_decided: bool) -> Output:
 def add(agent: ChosenAgent, *, text: str, kind: str, confidence: float) -> Output:
     """Add a proposal. The agent decides it at its next heartbeat, unless you use `accept` or `reject` first."""
     new = NewProposal(kind=ProposalKind(kind), content=text, confidence=confidence, source=OPERATOR)
-    outcome = propose(agent_id=agent.id, proposals=[new])
+    outcome = propose_by_person(agent_id=agent.id, new=new)
     shown = [*outcome.made, *outcome.known]
     status = "waits for a decision" if outcome.made else "waits already"
     return Output(

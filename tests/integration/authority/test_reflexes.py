@@ -40,7 +40,7 @@ def test_a_rotated_master_key_is_a_secret_at_once(settings: Any, tmp_path: Path)
 
 def test_each_header_of_the_trace_collector_is_a_secret(settings: Any) -> None:
     settings.OTEL_EXPORTER_OTLP_HEADERS = (
-        "x-tenant=a-tenant-of-traces,Authorization=Bearer%20correct-horse-battery"
+        "x-tenant=a-tenant-of-traces , Authorization=Bearer%20correct-horse-battery"
     )
     found = _own_secrets()
     assert {secret_digest("correct-horse-battery"), secret_digest("a-tenant-of-traces")} <= found

@@ -32,10 +32,14 @@ class FakeCollector:
         self.down = False
         #: The slug of a tenant whose spans are refused.
         self.refused = ""
+        self.requests = 0
 
     def export(self, spans: Sequence[Span]) -> None:
-        if self.down or self.refused in [span.attributes.get(TENANT) for span in spans]:
+        self.requests += 1
+        if self.down:
             raise DeliveryFailed("the collector is down")
+        if self.refused in [span.attributes.get(TENANT) for span in spans]:
+            raise DeliveryFailed("the collector refuses", final=True)
         self.spans += spans
 
     @property
@@ -92,6 +96,21 @@ def test_spans_arrive_after_the_collector_was_down(
     collector.down = False
     assert export_to(collector) == 1
     assert [span.trace_id for span in collector.roots] == [heartbeat.id.int]
+
+
+def test_a_collector_that_is_down_is_tried_for_one_tenant(
+    fleet: Fleet, tenant: Tenant, other_tenant: Tenant, new_agent: Callable[..., Agent], scripted: Script
+) -> None:
+    agents = new_agent(tenant), new_agent(other_tenant)
+    collector = FakeCollector()
+    export_to(collector)
+    scripted(reply_of(thinking="Quiet."), repeat=True)
+    for agent in agents:
+        run_heartbeat(fleet, agent)
+    collector.down = True
+    with pytest.raises(DeliveryFailed):
+        export_to(collector)
+    assert collector.requests == 1
 
 
 def test_a_tenant_with_refused_spans_does_not_hold_up_others(

@@ -11,6 +11,7 @@ import warnings
 from collections.abc import Iterator
 from typing import Any
 
+import httpcore
 import httpx
 import pytest
 from pydantic import SecretStr
@@ -262,6 +263,26 @@ def test_calls_beyond_the_connections_fail_after_a_wait(stub: RunningStub) -> No
         assert isinstance(failure, ModelUnavailable)
         assert "all connections of this process are in use" in str(failure)
         assert not failure.provider_fault
+        assert model_at(stub.base_url, narrow).complete(request_with(), deadline_s=10).text
+
+
+def test_a_connection_that_fails_to_close_gives_its_place_back(
+    stub: RunningStub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    close = httpcore.ConnectionPool.close
+
+    def fail(pool: httpcore.ConnectionPool) -> None:
+        close(pool)
+        raise OSError("cannot close")
+
+    patient = httpx.Timeout(connect=5.0, write=5.0, read=None, pool=0.3)
+    limited = DeadlineTransport(connections=1, idle_per_origin=0)
+    with httpx.Client(transport=limited, timeout=patient) as narrow:
+        monkeypatch.setattr(httpcore.ConnectionPool, "close", fail)
+        with pytest.raises(OSError, match="cannot close"):
+            narrow.get(stub.base_url)
+        monkeypatch.setattr(httpcore.ConnectionPool, "close", close)
+
         assert model_at(stub.base_url, narrow).complete(request_with(), deadline_s=10).text
 
 

@@ -91,7 +91,8 @@ def test_text_is_decoded_and_split_at_blank_lines() -> None:
 
 
 @pytest.mark.parametrize(
-    "front_matter", [b"date: 2024-13-45", b"pages: !!int ''", b"done: !!bool x", b"a: [b"]
+    "front_matter",
+    [b"date: 2024-13-45", b"pages: " + b"1:" * 200 + b"0.5", b"pages: !!int ''", b"done: !!bool x", b"a: [b"],
 )
 def test_front_matter_that_is_no_yaml_costs_only_the_title(front_matter: bytes) -> None:
     document = read(DocumentKind.MARKDOWN, b"---\n" + front_matter + b"\n---\nThirty days.\n")

@@ -81,9 +81,22 @@ def test_a_collector_receives_the_trace_of_a_heartbeat(collector: Collector) -> 
 def test_a_collector_that_refuses_is_an_error(collector: Collector) -> None:
     collector.status = 400
     exporter = OtlpExporter(service="arbor")
-    with pytest.raises(DeliveryFailed, match="did not accept 6 spans"):
+    with pytest.raises(DeliveryFailed, match="did not accept 6 spans") as failure:
         exporter.export(heartbeat_spans(a_heartbeat()))
     exporter.close()
+    assert failure.value.final
+
+
+def test_a_collector_without_an_answer_has_refused_nothing(
+    collector: Collector, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(otlp, "_TIMEOUT_S", 0.2)
+    collector.server_close()
+    exporter = OtlpExporter(service="arbor")
+    with pytest.raises(DeliveryFailed) as failure:
+        exporter.export(heartbeat_spans(a_heartbeat()))
+    exporter.close()
+    assert not failure.value.final
 
 
 def test_the_packages_are_named_where_they_are_missing(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -274,6 +274,7 @@ def test_wrapped_paragraphs_are_joined_but_not_lists_or_code() -> None:
         ("---\nname: {a\n---\n", "the front matter is not valid YAML: "),
         ("---\nname: !!python/object:os.system x\n---\n", "line 2: the front matter is not valid YAML: could not"),
         ("---\nname: 2024-13-45\n---\n", "line 2: the front matter is not valid YAML: month must be"),
+        (f"---\nname: {'1:' * 200}0.5\n---\n", "line 2: the front matter is not valid YAML: "),
         ("---\nname: !!int ''\n---\n", "line 2: the front matter is not valid YAML: "),
         ("---\nname: !!bool x\n---\n", "line 2: the front matter is not valid YAML: "),
         ("---\nname: !!timestamp x\n---\n", "line 2: the front matter is not valid YAML: "),

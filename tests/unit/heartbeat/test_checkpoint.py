@@ -73,7 +73,7 @@ FULL: dict[str, Any] = {
         boundaries=[{"name": "x", "enabled": False}],
         contact=NOW,
     ),
-    "found": FoundState(energy=9.5, ticks_left=3, mood={"valence": 0.1}, stale_beats=2),
+    "found": FoundState(energy=9.5, ticks_left=3, mood={"valence": 0.1}, stale_beats=2, last_beat_at=NOW),
     "rhythm": SchedulePolicy(
         interval=HOUR,
         adaptive=False,

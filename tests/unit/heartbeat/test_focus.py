@@ -131,6 +131,13 @@ def test_an_agent_without_a_question_turns_to_each_subject() -> None:
     assert queries == [aspiration, "Ferries pier ebb", aspiration]
 
 
+def test_each_of_five_subjects_has_its_turn() -> None:
+    clusters = [ClusterView(name=name, keywords=[]) for name in ("Reef", "Pier", "Crane", "Ebb", "Seals")]
+    views = [situation(clusters=clusters, beat_number=number) for number in range(1, 26)]
+    queries = {focus_text(view) for view in views if mode_of(view) is Mode.REFLECTION}
+    assert queries == {"Reef", "Pier", "Crane", "Ebb", "Seals"}
+
+
 def test_many_turns_cause_consolidation_unless_a_user_waits() -> None:
     values: dict[str, Any] = {
         "heartbeat_number": 1,

@@ -78,9 +78,16 @@ def test_users_and_actions_raise_engagement(
 @pytest.mark.parametrize(("hours", "expected"), [(0.5, 0.95), (1.04, 0.95), (3, 0.75), (24, 0.0)])
 def test_idle_intervals_lower_engagement(hours: float, expected: float) -> None:
     memory = WorkingMemory(engagement=0.9, thoughts=[Thought(text="a", at=NOW - timedelta(hours=hours))])
-    idle = idle_intervals(memory, interval=timedelta(hours=1), now=NOW)
+    idle = idle_intervals(memory, interval=timedelta(hours=1), now=NOW, last_heartbeat_at=None)
 
     assert after(memory, idle=idle).engagement == expected
+
+
+def test_idle_intervals_begin_at_a_heartbeat_without_a_thought() -> None:
+    memory = WorkingMemory(thoughts=[Thought(text="a", at=NOW - timedelta(hours=9))])
+    last = NOW - timedelta(hours=3)
+
+    assert idle_intervals(memory, interval=timedelta(hours=1), now=NOW, last_heartbeat_at=last) == 2
 
 
 @given(st.lists(st.text(min_size=1), max_size=30), st.text())

@@ -255,6 +255,7 @@ def _found_state(columns: _Columns, *, ticks: float) -> FoundState:
         bonus_actions=columns["bonus_actions"],
         mood=columns["mood"] or {},
         stale_beats=columns["stale_beats"],
+        last_beat_at=columns["last_beat_at"],
     )
 
 

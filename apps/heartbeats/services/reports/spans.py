@@ -68,7 +68,7 @@ def export_spans() -> int:
 def export_to(exporter: SpanExporter) -> int:
     """Export the spans of all tenants to an exporter; return the number of heartbeats.
 
-    Raises DeliveryFailed after all tenants were tried.
+    Raises DeliveryFailed at once where the collector cannot be reached, and after all tenants where it refused a tenant's spans.
     """
     ends_at = time.monotonic() + _RUN_LASTS.total_seconds()
     exported = 0
@@ -79,6 +79,8 @@ def export_to(exporter: SpanExporter) -> int:
             try:
                 number, more = _export_batch(tenant_id, slug, exporter)
             except DeliveryFailed as error:
+                if not error.final:
+                    raise
                 # Its tenant is the first at each run, so the others would never have their turn.
                 failure, more = error, False
             else:

@@ -62,7 +62,7 @@ SELECT a.id, a.name, a.public_id, coalesce(nullif(a.model, ''), t.default_model)
         FROM tools_tool d JOIN tools_toolserver v ON v.tenant_id = d.tenant_id AND v.id = d.server_id
         WHERE d.tenant_id = %(tenant)s AND d.status <> 'off'
     ) tool) AS tools,
-    s.energy, s.bonus_actions, s.ticks_left, p.budget, p.allowance, p.energy::json AS energy_policy, t.energy::json AS tenant_energy, p.tier_models::json, p.follow_ups, p.voices, s.beats, s.working_memory, s.last_user_contact_at,
+    s.energy, s.bonus_actions, s.ticks_left, p.budget, p.allowance, p.energy::json AS energy_policy, t.energy::json AS tenant_energy, p.tier_models::json, p.follow_ups, p.voices, s.beats, s.last_beat_at, s.working_memory, s.last_user_contact_at,
     {GOAL_COLUMNS},
     {CIRCUMSTANCE_COLUMN},
     {PUBLISHED_COLUMN},

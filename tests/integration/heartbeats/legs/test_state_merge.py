@@ -5,9 +5,11 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.utils import timezone
 
 from apps.agents.models import Agent, AgentState, Percept, Trigger
 from apps.agents.services.percepts import perceive
@@ -107,6 +109,16 @@ def test_a_conversation_follows_the_heartbeat_in_working_memory(pending: Pending
     assert memory["talked"] == 4
     # 0.5, less for the idle heartbeat, more for the turn.
     assert memory["engagement"] == pytest.approx(0.6)
+
+
+def test_idle_intervals_before_a_recorded_heartbeat_count_once(pending: PendingHeartbeat) -> None:
+    thought = {"text": "The sea is calm.", "at": (timezone.now() - timedelta(days=2)).isoformat()}
+    memory = {"version": 3, "thoughts": [thought], "engagement": 0.5}
+    pending.change_state(working_memory=memory, last_beat_at=timezone.now())
+    pending.start(REST)
+    pending.finish()
+
+    assert pending.state.working_memory["engagement"] == pytest.approx(0.4)
 
 
 def test_a_conversation_ended_during_a_heartbeat_stays_ended(
