@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from arbor.authority.reflexes import (
@@ -132,6 +134,7 @@ def test_public_hosts_and_plain_texts_pass(text: str) -> None:
     [
         "rm -rf /",
         "rm -fr --no-preserve-root /",
+        "rm -fr --preserve-root=all /etc",
         "cd / && rm -r -f /*",
         "rm -rf ~",
         "rm -rf /etc",
@@ -180,6 +183,30 @@ def test_harmless_commands_pass(command: str) -> None:
 @pytest.mark.parametrize("text", ["rm " + "--x " * 5_000, "rm -r " + "--x " * 5_000, "rm -" + "r" * 5_000])
 def test_a_search_for_commands_ends_in_a_hostile_text(text: str) -> None:
     assert find_command(text) is None
+
+
+@pytest.mark.parametrize(
+    "word",
+    [
+        "-r ",
+        "-rm ",
+        "--x=rm ",
+        "find / ",
+        "dd ",
+        "shred ",
+        "curl ",
+        "wget|",
+        "ncat ",
+        "chmod ",
+        "-chmod ",
+        " ",
+    ],
+)
+@pytest.mark.parametrize("start", ["rm ", "rm -r ", "chmod "])
+def test_a_long_hostile_text_is_searched_for_commands_at_once(start: str, word: str) -> None:
+    begun = time.process_time()
+    assert find_command((start + word * 16_000)[:16_000]) is None
+    assert time.process_time() - begun < 0.35
 
 
 def test_a_search_for_hosts_ends_in_a_hostile_text() -> None:
