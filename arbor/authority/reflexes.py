@@ -172,10 +172,10 @@ _METADATA = re.compile(
 )
 _METADATA_ADDRESSES = frozenset({"169.254.169.254", "169.254.170.2", "100.100.100.200", "168.63.129.16"})
 _URL_HOST = re.compile(
-    r"(?<![a-z0-9])[a-z][a-z0-9+.-]{1,20}://((?:[^\s/?#]*@)?)(\[[^\]\s]+\]|[^\s/?#:,\"'<>)\\]+)", re.I
+    r"(?<![a-z0-9])[a-z][a-z0-9+.-]{1,20}://((?:[^\s/?#]*@)?)(\[[^\]\s]+\]|[^\s/?#:,;|$`\"'<>)\]}\\]+)", re.I
 )
 # Clients and writers end a URL's host there, though an @ may follow.
-_HOST_END = re.compile(r"[,\"'<>\\]")
+_HOST_END = re.compile(r"[,;|$`\"'<>\]}\\]")
 _HOST = re.compile(r"\[[^\]\s]+\]|[^:]+")
 _LONE_HOST = re.compile(r"(\[[0-9a-fA-F:.]+\]|[0-9a-fA-F]*:[0-9a-fA-F:.]+|[\w.-]+?)(?::\d{1,5})?(?:/\S*)?")
 _PRIVATE_NAMES = (".localhost", ".local", ".internal", ".lan", ".intranet", ".home.arpa", ".corp")
@@ -273,7 +273,7 @@ _COMMANDS = tuple(
         ),
         (
             "opens a shell to the network",
-            r"/dev/(?:tcp|udp)/|\bn(?:et)?cat?\b(?:(?!\bn(?:et)?cat?\b)[^\n;|])*\s-e\b",
+            r"/dev/(?:tcp|udp)/|\b(?:nc|ncat|netcat)\b(?:(?!\b(?:nc|ncat|netcat)\b)[^\n;|])*\s-e\b",
         ),
         ("stops the machine", rf"(?:^|[;&|(`\"'\s])(?:shutdown|reboot|halt|poweroff){_END}|\binit\s+[06]\b"),
         ("makes everything writable", r"\bchmod\s++(?:-\w+\s++){0,200}(?:-?R?\s++)?-?R?0?777\s+/"),
