@@ -172,10 +172,10 @@ _METADATA = re.compile(
 )
 _METADATA_ADDRESSES = frozenset({"169.254.169.254", "169.254.170.2", "100.100.100.200", "168.63.129.16"})
 _URL_HOST = re.compile(
-    r"(?<![a-z0-9])[a-z][a-z0-9+.-]{1,20}://((?:[^\s/?#]*@)?)(\[[^\]\s]+\]|[^\s/?#:,\"'<>)\\]+)", re.I
+    r"(?<![a-z0-9])[a-z][a-z0-9+.-]{1,20}://((?:[^\s/?#]*@)?)(\[[^\]\s]+\]|[^\s/?#:,;|$`\"'<>)\]}\\]+)", re.I
 )
 # Clients and writers end a URL's host there, though an @ may follow.
-_HOST_END = re.compile(r"[,\"'<>\\]")
+_HOST_END = re.compile(r"[,;|$`\"'<>\]}\\]")
 _HOST = re.compile(r"\[[^\]\s]+\]|[^:]+")
 _LONE_HOST = re.compile(r"(\[[0-9a-fA-F:.]+\]|[0-9a-fA-F]*:[0-9a-fA-F:.]+|[\w.-]+?)(?::\d{1,5})?(?:/\S*)?")
 _PRIVATE_NAMES = (".localhost", ".local", ".internal", ".lan", ".intranet", ".home.arpa", ".corp")
@@ -237,22 +237,29 @@ def _number(part: str) -> int:
 #: What ends an argument: also the end of a quoted command, or of one in parentheses.
 _END = r"(?=[\s;&|\"'`)]|$)"
 _ROOT = rf"(?:/(?:\*|{_END})|/(?:bin|boot|dev|etc|home|lib|opt|root|sbin|srv|sys|usr|var)\b/?\*?{_END}|~(?:/?\*?){_END}|\$HOME\b|\*)"
-# A repeated option is matched in one way only; with two ways, the search through a hostile text would take hours.
+# Options before a target; their number is bounded, because an option may look like the beginning of another command.
+_OPTIONS = r"(?:-[\w-]+(?:=\S+)?\s++){0,200}+"
+# A repeated option is matched in one way only, and a gap ends where its command begins again: the search through a hostile
+# text takes a time in proportion to its length.
 _COMMANDS = tuple(
     (what, re.compile(pattern, re.IGNORECASE))
     for what, pattern in (
         (
             "deletes a whole tree",
-            rf"\brm\s+(?:-[\w-]+(?:=\S+)?\s+)*-{{1,2}}(?:[a-qs-z]*r[a-z]*|recursive)\s+(?:-[\w-]+\s+)*[\"']?{_ROOT}",
+            r"\brm\s++(?=(?:-[\w-]+(?:=\S+)?\s++){0,200}?-{1,2}(?:[a-qs-z]*r[a-z]*|recursive)\s)"
+            rf"{_OPTIONS}[\"']?{_ROOT}",
         ),
-        ("deletes a whole tree", r"\bfind\s+/\s.*-delete\b|\brd\s+/s\b|\bdel\s+/[sf]\b|\bformat\s+[a-z]:"),
+        (
+            "deletes a whole tree",
+            r"\bfind\s+/\s(?:(?!\bfind\s+/\s).)*-delete\b|\brd\s+/s\b|\bdel\s+/[sf]\b|\bformat\s+[a-z]:",
+        ),
         (
             "takes the rights of the administrator",
             r"(?:^|[;&|(`\"'\s])(?:sudo|doas|su\s+-|pkexec|runas)(?:\s|$)",
         ),
         (
             "overwrites a device",
-            r"\bdd\b[^\n;|&]*\bof=/dev/|>\s*/dev/(?:sd|nvme|vd|hd|mapper)|\bshred\b.*\s/dev/",
+            r"\bdd\b(?:(?!\bdd\b)[^\n;|&])*\bof=/dev/|>\s*/dev/(?:sd|nvme|vd|hd|mapper)|\bshred\b(?:(?!\bshred\b).)*\s/dev/",
         ),
         ("formats a file system", r"\bmkfs(?:\.\w+)?\b|\bwipefs\b|\bmke2fs\b"),
         ("is a fork bomb", r":\s*\(\s*\)\s*\{\s*:\s*\|\s*:\s*&?\s*\}\s*;\s*:"),
@@ -260,10 +267,16 @@ _COMMANDS = tuple(
             "reads keys or passwords of the machine",
             r"/etc/(?:shadow|gshadow|sudoers)\b|\.ssh/(?:id_\w+|authorized_keys)\b",
         ),
-        ("runs a program from the network", r"\b(?:curl|wget)\b[^\n;]*\|\s*(?:sudo\s+)?(?:ba|z|da|k)?sh\b"),
-        ("opens a shell to the network", r"/dev/(?:tcp|udp)/|\bn(?:et)?cat?\b[^\n;|]*\s-e\b"),
+        (
+            "runs a program from the network",
+            r"\b(?:curl|wget)\b(?:(?!\b(?:curl|wget)\b)[^\n;])*\|\s*(?:sudo\s+)?(?:ba|z|da|k)?sh\b",
+        ),
+        (
+            "opens a shell to the network",
+            r"/dev/(?:tcp|udp)/|\b(?:nc|ncat|netcat)\b(?:(?!\b(?:nc|ncat|netcat)\b)[^\n;|])*\s-e\b",
+        ),
         ("stops the machine", rf"(?:^|[;&|(`\"'\s])(?:shutdown|reboot|halt|poweroff){_END}|\binit\s+[06]\b"),
-        ("makes everything writable", r"\bchmod\s+(?:-\w+\s+)*-?R?\s*0?777\s+/"),
+        ("makes everything writable", r"\bchmod\s++(?:-\w+\s++){0,200}(?:-?R?\s++)?-?R?0?777\s+/"),
         ("drops a database", r"\bdrop\s+(?:database|schema)\b|\btruncate\s+table\b"),
     )
 )

@@ -83,7 +83,7 @@ def circumstances_of(
     """Return the inputs of the goal rules that no situation shows; `columns` has the columns of `CIRCUMSTANCE_COLUMN`."""
     successes, dealings = columns["reputation"]
     return Circumstances(
-        ended_rules=frozenset(columns.get("ended_rules") or ()),
+        ended_rules=frozenset(columns["ended_rules"] or ()),
         role=genome.role if genome else None,
         risk_tolerance=genome.traits.risk_tolerance if genome else BALANCED_RISK,
         stale_heartbeats=columns["stale_beats"],
