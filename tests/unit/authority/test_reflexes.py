@@ -209,6 +209,7 @@ def test_a_search_for_commands_ends_in_a_hostile_text(text: str) -> None:
     ],
 )
 @pytest.mark.parametrize("start", ["rm ", "rm -r ", "chmod "])
+@pytest.mark.bar
 def test_a_long_hostile_text_is_searched_for_commands_at_once(start: str, word: str) -> None:
     begun = time.process_time()
     assert find_command((start + word * 16_000)[:16_000]) is None
