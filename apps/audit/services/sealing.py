@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+import structlog
 from django.db import connections, transaction
 
 from apps.audit.models import AuditSeal, PlatformBlock, PlatformSeal, SealedBlock
@@ -24,6 +25,8 @@ from arbor.audit.chain import (
     pack_heartbeats,
 )
 from arbor.ids import uuid7
+
+log = structlog.get_logger(__name__)
 
 #: Audit records under one seal at most.
 MAX_EVENTS = 1_000
@@ -58,6 +61,7 @@ def add_seal(
         if horizon is None or (head := chain.head()) != after:
             return None
         if head is not None and head.key_number > signer.number:
+            log.warning("seal_refused_older_key", tenant_id=str(chain.tenant_id), key=signer.number)
             return None
         rows = list(chain.events_after(head).filter(position__lt=horizon)[:MAX_EVENTS])
         is_proof = head is not None and head.key_number < signer.number

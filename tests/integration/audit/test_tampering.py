@@ -9,6 +9,7 @@ from typing import Any
 import psycopg
 import pytest
 from django.db import Error, connections, transaction
+from structlog.testing import capture_logs
 
 from apps.agents.services.authority import ensure_system_authority
 from apps.audit.services.chains import AuditChain
@@ -126,7 +127,9 @@ def test_a_retired_key_signs_nothing_after_a_newer_one(
     seal()
     record_acts(tenant, "act 7")
     # Such as a worker that has read the key before the rotation.
-    assert seal_tenant(tenant.id, signer=system_key, now=datetime.now(UTC)) == 0
+    with capture_logs() as logged:
+        assert seal_tenant(tenant.id, signer=system_key, now=datetime.now(UTC)) == 0
+    assert [entry["event"] for entry in logged] == ["seal_refused_older_key"]
     assert seal() > 0
     record_acts(tenant, "act 8")
     seal()
