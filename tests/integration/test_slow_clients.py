@@ -72,6 +72,13 @@ def post(port: int, body: bytes = b"") -> bytes:
         return connection.getresponse().read()
 
 
+def wait_for_end(client: socket.socket) -> None:
+    """Read until the server ends the connection; one that it ends before it read all of the request is reset."""
+    with suppress(ConnectionResetError):
+        while client.recv(4096):
+            pass
+
+
 UNFINISHED = {
     "nothing": b"",
     "a part of the head": b"GET / HTTP/1.1\r\nHost: a\r\n",
@@ -90,8 +97,7 @@ def test_half_open_connections_keep_nobody_waiting(port: int) -> None:
         assert post(port, b"x" * 70_000) == b"70000"
         # The server ends the slow connections.
         for _, client in slow:
-            while client.recv(4096):
-                pass
+            wait_for_end(client)
 
 
 def test_a_body_within_its_own_limit_ends_no_request(port: int) -> None:
@@ -105,7 +111,7 @@ def test_beyond_the_limit_the_oldest_connections_end(port: int) -> None:
             client.sendall(b"GET")
         assert post(port, b"abc") == b"3"
         started = time.monotonic()
-        assert slow[0].recv(10) == b""
+        wait_for_end(slow[0])
         assert time.monotonic() - started < 2.5
 
 
