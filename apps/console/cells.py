@@ -13,6 +13,7 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from arbor.heartbeat.budgets import BudgetKind
+from arbor.ids import read_id
 
 #: The tone of a status: good, busy, warn, bad or calm. A status without an entry is calm.
 TONES: dict[str, str] = {
@@ -207,10 +208,7 @@ def origin(text: str) -> SafeString:
 
 def _origin(text: str) -> tuple[str, UUID | None]:
     kind, _, key = text.partition(":")
-    try:
-        return kind, UUID(key) if kind in ORIGINS else None
-    except ValueError:
-        return kind, None
+    return kind, read_id(key) if kind in ORIGINS else None
 
 
 def feeling(valence: float, intensity: float) -> SafeString:
