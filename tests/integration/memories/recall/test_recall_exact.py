@@ -76,6 +76,7 @@ QUERIES = (
     "Ada Grace Will",
 )
 
+
 def random_memories(chance: random.Random, count: int) -> list[NewMemory]:
     """Return memories with all fields that recall reads, and with gaps, ties and blanks in them."""
     memories = []
