@@ -97,7 +97,8 @@ def sign_out(username: str, session: str | None) -> Output:
             f"a session is named by its id, which `arbor tenant user sessions {username}` lists; got {session[:60]!r}"
         )
     ended = accounts.end_sessions(user=account_by_name(username), actor=actor(), session_id=session_id)
-    return Output({"user": username, "ended": ended}, text=f"Ended {ended} sessions of {username}.")
+    text = f"Ended {ended} session{'' if ended == 1 else 's'} of {username}."
+    return Output({"user": username, "ended": ended}, text=text)
 
 
 def create_user(
