@@ -286,14 +286,7 @@ _memory = group(
     agent_command(
         "thoughts",
         "List an agent's last 50 thoughts in heartbeats and conversations, the latest first.",
-        option(
-            "-n",
-            "--limit",
-            type=click.IntRange(1, MAX_THOUGHTS),
-            default=20,
-            show_default=True,
-            help="Maximum number of results.",
-        ),
+        limit_option(MAX_THOUGHTS, short="-n"),
         run="memory.mind:list_thoughts",
         examples=("arbor memory thoughts Vega -n 5",),
     ),
