@@ -13,6 +13,7 @@ from typing import Any
 
 from arbor.errors import Invalid
 from arbor.memory.content import check_line
+from arbor.quotations import clip
 
 TEMPLATE_LENGTH = 2_000
 MAX_PLACEHOLDERS = 50
@@ -97,11 +98,6 @@ def value_text(value: Any) -> str:
     if isinstance(value, (dict, list)):
         return clip(json.dumps(value, ensure_ascii=False), _NESTED_LENGTH)
     return json.dumps(value)
-
-
-def clip(text: str, length: int) -> str:
-    """Return a text, shortened to a number of characters."""
-    return text if len(text) <= length else f"{text[: length - 1].rstrip()}…"
 
 
 def _parse_part(match: re.Match[str], name: str) -> str | Path:
