@@ -109,8 +109,9 @@ def _parse_part(match: re.Match[str], name: str) -> str | Path:
             f"{name} has a single {part!r} at character {match.start() + 1}: a placeholder is {{a.b}} or {{/a/b}},"
             f" and {part * 2!r} is a brace"
         )
-    path = _parse_path(match.group(1).strip())
-    if len(path) > _MAX_STEPS or (path and "" in path and "/" not in part):
+    written = match.group(1).strip()
+    path = _parse_path(written)
+    if len(path) > _MAX_STEPS or ("" in path and not written.startswith("/")):
         raise Invalid(
             f"{name} has no path in {part!r}: a path has at most {_MAX_STEPS} keys and indexes, separated by full stops,"
             f" a.b.0, or each after a slash, /a/b/0"
