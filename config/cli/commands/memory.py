@@ -41,7 +41,7 @@ _remember = agent_command(
     ),
     option("--importance", type=SHARE, help="Its importance.  [default: computed from the text]"),
     option(
-        "--expires", "expires_at", type=ExpiryType(), help="When it expires: 2d, or a date.  [default: never]"
+        "--expires", "expires_at", type=ExpiryType(), help="Its expiry: 2d, or a date.  [default: never]"
     ),
     run="memory.ingestion:remember",
     examples=(
