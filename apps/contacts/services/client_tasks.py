@@ -32,7 +32,7 @@ from arbor.errors import NotFound, TransitionIllegal
 #: The beginning of the keys of conversations that consist of tasks; the client's name of the conversation follows.
 _KEY = "a2a:"
 CONTEXT_LENGTH = 96
-#: Which answers a reflex or a boundary withheld, and which turns were canceled, by the details of the answers.
+#: Answers that a reflex or a boundary withheld, and answers to canceled turns, by their details.
 _WITHHELD = Q(detail__has_key="reflex") | Q(detail__contains={"boundaries": [{"withheld": True}]})
 _CANCELED = Q(detail__contains={"canceled": True})
 
