@@ -40,9 +40,7 @@ _remember = agent_command(
         help="An event, a fact, a procedure, or a strategy.",
     ),
     option("--importance", type=SHARE, help="Its importance.  [default: computed from the text]"),
-    option(
-        "--expires", "expires_at", type=ExpiryType(), help="Its expiry: 2d, or a date.  [default: never]"
-    ),
+    option("--expires", "expires_at", type=ExpiryType(), help="Its expiry: 2d, or a date.  [default: never]"),
     run="memory.ingestion:remember",
     examples=(
         'arbor remember Vega "The archive opens at nine."',
