@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
@@ -9,6 +10,7 @@ from functools import partial
 from typing import Any
 from uuid import UUID
 
+import psycopg
 import pytest
 from django.db import connections
 
@@ -24,6 +26,9 @@ from tests.factories.agents import AgentFactory
 from tests.support.embedders import RemoteEmbedder, registered_embedder
 from tests.support.races import race
 
+_OTHER_SNAPSHOTS = (
+    "SELECT count(*) FROM pg_stat_activity WHERE backend_xmin IS NOT NULL AND pid <> pg_backend_pid()"
+)
 NOON = datetime(2024, 3, 1, 12, tzinfo=UTC)
 
 
@@ -52,10 +57,15 @@ def foreign_mind(other_tenant: Tenant) -> Agent:
 
 
 @pytest.fixture
-def vacuum(database: None) -> Callable[[], None]:
+def vacuum(database: None, superuser: psycopg.Connection[Any]) -> Callable[[], None]:
     """Return a function that vacuums the memories, as autovacuum does in time."""
 
     def run() -> None:
+        # Beside an older snapshot, such as that of an autovacuum worker that analyzes, no page becomes visible to all.
+        deadline = time.monotonic() + 60
+        while superuser.execute(_OTHER_SNAPSHOTS).fetchone() != (0,):
+            assert time.monotonic() < deadline, "another session keeps its snapshot"
+            time.sleep(0.05)
         with connections["owner"].cursor() as cursor:
             # The throw-away server commits without waiting for its disk, and no page counts as visible to all until
             # the disk has the commits. A commit that waits writes them all.
