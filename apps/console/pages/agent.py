@@ -123,6 +123,11 @@ class AgentOverview:
         """Return the last heartbeat."""
         return self.strip[-1] if self.strip else None
 
+    @property
+    def last_mode(self) -> str:
+        """Return the mode of the last heartbeat that chose one: a skipped heartbeat has none; empty if none did."""
+        return next((heartbeat.mode for heartbeat in reversed(self.strip) if heartbeat.mode), "")
+
 
 @dataclass(frozen=True, kw_only=True)
 class IdentityPanel:
