@@ -64,7 +64,9 @@ class RequestedCapabilityAdmin(AgentRowsAdmin):
 
     list_display = ("agent_link", "resource", "description")
     ordering = ("-id",)
-    fields = ("agent", "resource", "description", "constraints")
+    fields = ("agent", "resource", "description", "constraints_shown")
+
+    constraints_shown = columns.json("constraints", "constraints")
 
 
 @admin.register(AgentPolicy)

@@ -141,7 +141,7 @@ class ProviderKeyAdmin(ConsoleAdmin):
         "provider",
         "key",
         "base_url",
-        "listed",
+        "listed_shown",
         "checked_at",
         "entered_by",
         "entered_at",
@@ -153,3 +153,4 @@ class ProviderKeyAdmin(ConsoleAdmin):
         return rows.defer("sealed_key")
 
     key = columns.cell("key ends with", lambda row: row.key_end or "–")
+    listed_shown = columns.lines("listed", "listed")

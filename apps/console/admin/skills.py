@@ -24,9 +24,18 @@ class _SkillAdmin(ConsoleAdmin):
     list_display: tuple[str, ...] = ("name", "version", "tokens", "summary", "updated_at")
     search_fields = ("name",)
     ordering = ("name",)
-    fields: tuple[str, ...] = ("name", "version", "description", "tags", "tokens", "digest", "updated_at")
+    fields: tuple[str, ...] = (
+        "name",
+        "version",
+        "description",
+        "tags_shown",
+        "tokens",
+        "digest",
+        "updated_at",
+    )
 
     summary = columns.beginning("description", "description")
+    tags_shown = columns.lines("tags", "tags")
 
 
 @admin.register(Skill)
