@@ -70,6 +70,16 @@ def memory(title: str = "memory", *, longest: int = 160) -> Column:
     )
 
 
+def dollars(field: str, title: str, *, empty: str = "price unknown") -> Column:
+    """Show an amount of US dollars."""
+    return cell(title, lambda row: empty if (value := getattr(row, field)) is None else cells.dollars(value))
+
+
+def number(field: str, title: str, *, empty: str = "–") -> Column:
+    """Show a number with thousands separators."""
+    return cell(title, lambda row: empty if (value := getattr(row, field)) is None else f"{value:,}")
+
+
 def moment(field: str, title: str) -> Column:
     """Show a relative time."""
     return cell(title, lambda row: cells.when(getattr(row, field)))

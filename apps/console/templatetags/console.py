@@ -8,6 +8,7 @@ from typing import Literal
 from uuid import UUID
 
 from django import template
+from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from apps.console import cells
@@ -93,13 +94,18 @@ def percent(value: float) -> str:
 @register.filter
 def dollars(value: Decimal | None) -> str:
     """Write a price in US dollars, with as many digits as it needs."""
-    if value is None:
-        return "price unknown"
-    if value == 0:
-        return "$0"
-    if value >= 1:
-        return f"${value:,.2f}"
-    return f"${value:.4f}" if value >= Decimal("0.0001") else f"${value:.8f}".rstrip("0")
+    return cells.dollars(value)
+
+
+@register.filter
+def commands(text: str) -> SafeString:
+    """Write a text, with what stands between backticks as code."""
+    parts = text.split("`")
+    return format_html_join(
+        "",
+        "{}",
+        ((format_html("<code>{}</code>", part) if place % 2 else part,) for place, part in enumerate(parts)),
+    )
 
 
 @register.filter

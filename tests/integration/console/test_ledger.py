@@ -19,9 +19,14 @@ from apps.console.pages.ledger import LedgerPage, read_ledger
 from apps.console.templatetags.console import dollars, short_count
 from apps.fleet.administration import limit_tenant
 from apps.tenants.scope import tenant_transaction
-from tests.factories.agents import AgentFactory
-from tests.factories.heartbeats import LedgerEntryFactory
-from tests.support.console import World
+from tests.factories.agents import AgentFactory, AgentPolicyFactory
+from tests.factories.heartbeats import (
+    DailyUsageFactory,
+    ExternalCallFactory,
+    HeartbeatFactory,
+    LedgerEntryFactory,
+)
+from tests.support.console import World, page_of
 
 
 def read(world: World, query: str, now: datetime | None = None) -> LedgerPage:
@@ -126,7 +131,7 @@ def test_budgets_show_their_use_and_the_time_of_their_end(world: World) -> None:
     assert (heartbeats.used, heartbeats.limit, heartbeats.look) == (80, 100, "warn")
     assert heartbeats.ends_at == noon.replace(hour=15)
     assert (tokens.ends_at, tokens.look) == (None, "good")
-    (dollars,) = [line for line in page.agent_budget if line.unit == "$"]
+    (dollars,) = [line for line in page.agent_budget if line.what == "US dollars"]
     assert (dollars.share, dollars.look) == (1.0, "bad")
     assert [low.agent.name for low in page.low] == [world.agent.name]
 
@@ -186,6 +191,26 @@ def test_costs_of_other_tenants_are_not_shown(viewer: Client, world: World, othe
     response = viewer.get(reverse("admin:model-usage"), {"agent": str(other_world.agent.id), "by": "agent"})
     assert other_world.agent.name not in response.content.decode()
     assert response.context["page"].agent is None
+
+def test_small_costs_are_written_alike_on_all_pages(viewer: Client, world: World) -> None:
+    cost = "$0.00000078"
+    with tenant_transaction(world.tenant.id):
+        agent = AgentFactory()
+        LedgerEntryFactory(
+            call=ExternalCallFactory(heartbeat=HeartbeatFactory(agent=agent)), cost_usd=Decimal("0.00000078")
+        )
+        DailyUsageFactory(agent=agent, cost_usd=Decimal("0.00000078"))
+        AgentPolicyFactory(agent=agent, daily_usd=Decimal(1))
+    page = read(world, f"agent={agent.id}")
+    assert [bar.title.rpartition(", ")[2] for bar in page.bars][-1] == cost
+    assert [line.amounts for line in page.agent_budget if "dollars" in line.what] == [f"{cost} of $1.00"]
+    for address in (
+        page_of(agent),
+        reverse("admin:calls_ledgerentry_changelist"),
+        reverse("admin:calls_dailyusage_changelist"),
+    ):
+        assert cost in viewer.get(address).content.decode(), address
+
 
 
 def test_a_member_of_no_tenant_sees_no_costs(root: Client, world: World) -> None:
