@@ -98,11 +98,7 @@ def alarms_of_maintenance(health: Health) -> list[Alarm]:
         Alarm(
             look="bad" if state is HealthState.CRITICAL else "warn",
             title=what[0].upper() + what[1:],
-            text=_sentence(remedy),
+            text=f"{remedy[0].upper()}{remedy[1:]}.",
         )
         for state, what, remedy in health.findings
     ]
-
-
-def _sentence(text: str) -> str:
-    return f"{text[0].upper()}{text[1:].replace('`', '')}."
