@@ -94,7 +94,7 @@ document.addEventListener(
   true,
 );
 document.addEventListener("submit", (event) => {
-  const question = event.target.dataset.question;
+  const question = event.submitter?.dataset.question || event.target.dataset.question;
   if (question && !window.confirm(question)) event.preventDefault();
 });
 
