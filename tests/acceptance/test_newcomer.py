@@ -185,7 +185,9 @@ def killed_pid(newcomer: Newcomer) -> int:
 def test_a_memory_and_its_score_are_found(newcomer: Newcomer) -> None:
     browser = newcomer.browser
     newcomer.open("memories/recall/")
-    browser.evaluate("document.querySelector('#recall select[name=agent]').selectedIndex = 1")
+    browser.fill(
+        "#recall [name=agent]", browser.evaluate("document.querySelector('#agent-names option').value")
+    )
     browser.fill("#recall input[name=q]", "When does the ferry leave?")
     newcomer.follow("#recall button[type=submit]")
     assert "leaves at seven" in browser.text("#recalled li")

@@ -130,7 +130,7 @@ def read_ledger(parameters: Any, *, now: datetime | None = None) -> LedgerPage:
     bars, priced = _bars(entries, now=now, days=int(days))
     total = _group("all", None, entries.aggregate(**_SUMS))
     return LedgerPage(
-        agents=agent_choices(chosen=agent),
+        agents=agent_choices(),
         agent=agent,
         days=days,
         by=by,

@@ -88,14 +88,19 @@ def test_the_bars_of_the_chart_are_the_sums_of_the_page(world: World) -> None:
         assert sum(bar.value for bar in page.bars) == pytest.approx(float(page.total.cost or 0))
 
 
-def test_an_agent_beyond_the_offered_ones_stays_chosen(
+def test_an_agent_beyond_the_offered_ones_is_chosen_by_name(
     viewer: Client, world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(forms, "_AGENTS_OFFERED", 0)
-    chosen = f'<option value="{world.agent.id}" selected>'
-    for name in ("model-usage", "recall", "self-versions"):
-        text = viewer.get(reverse(f"admin:{name}"), {"agent": str(world.agent.id)}).content.decode()
-        assert chosen in text, name
+    for name in ("model-usage", "recall", "self-versions", "graph", "memory-quotas", "search-sources"):
+        for choice in (str(world.agent.id), world.agent.name):
+            response = viewer.get(reverse(f"admin:{name}"), {"agent": choice})
+            assert response.context["page"].agent == world.agent, name
+            assert f'name="agent" list="agent-names" value="{world.agent.name}"' in response.content.decode()
+        assert (
+            "There is no such agent"
+            in viewer.get(reverse(f"admin:{name}"), {"agent": "Nobody"}).content.decode()
+        )
 
 
 @pytest.mark.usefixtures("entries")
@@ -187,11 +192,6 @@ def test_a_cost_above_zero_is_not_written_as_zero(cost: str, text: str) -> None:
     assert dollars(Decimal(cost)) == text
 
 
-def test_costs_of_other_tenants_are_not_shown(viewer: Client, world: World, other_world: World) -> None:
-    response = viewer.get(reverse("admin:model-usage"), {"agent": str(other_world.agent.id), "by": "agent"})
-    assert other_world.agent.name not in response.content.decode()
-    assert response.context["page"].agent is None
-
 def test_small_costs_are_written_alike_on_all_pages(viewer: Client, world: World) -> None:
     cost = "$0.00000078"
     with tenant_transaction(world.tenant.id):
@@ -211,6 +211,11 @@ def test_small_costs_are_written_alike_on_all_pages(viewer: Client, world: World
     ):
         assert cost in viewer.get(address).content.decode(), address
 
+
+def test_costs_of_other_tenants_are_not_shown(viewer: Client, world: World, other_world: World) -> None:
+    response = viewer.get(reverse("admin:model-usage"), {"agent": str(other_world.agent.id), "by": "agent"})
+    assert other_world.agent.name not in response.content.decode()
+    assert response.context["page"].agent is None
 
 
 def test_a_member_of_no_tenant_sees_no_costs(root: Client, world: World) -> None:
