@@ -157,7 +157,10 @@ class _AgentInput(UnfoldAdminTextInputWidget):  # type: ignore[misc]
     def render(self, name: str, value: Any, attrs: Any = None, renderer: Any = None) -> SafeString:
         """Write the field, and the list of suggestions after it."""
         field = super().render(
-            name, value, {**(attrs or {}), "list": "agent-names", "autocomplete": "off"}, renderer
+            name,
+            value,
+            {**(attrs or {}), "list": "agent-names", "placeholder": "name or id", "autocomplete": "off"},
+            renderer,
         )
         names = format_html_join(
             "", '<option value="{}"></option>', ((option,) for _, option in agent_choices())

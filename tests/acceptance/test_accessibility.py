@@ -5,6 +5,7 @@ The contents of lists and forms are checked against the content security policy,
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -14,7 +15,9 @@ from django.conf import settings
 from django.contrib import admin
 from django.urls import reverse
 
-from apps.tenants.models import Role
+from apps.agents.models import Agent
+from apps.tenants.models import Role, Tenant
+from apps.tenants.scope import OWNER, tenant_transaction
 from apps.tenants.services import add_member, create_tenant
 from tests.acceptance.accessibility import COLORS, find_overflow, find_violations
 from tests.acceptance.browser import Browser, needs_chromium
@@ -97,6 +100,13 @@ def scene(address: str, emptier: DatabaseCleaner, django_db_blocker: Any) -> Ite
             sign_in(browser, address)
             yield AccessScene(browser=browser, address=address, world=world)
         emptier.empty()
+
+
+def rename_scene(world: World, name: str) -> None:
+    """Give the agent and its tenant a long name of one word."""
+    with tenant_transaction(world.tenant.id):
+        Agent.objects.filter(id=world.agent.id).update(name=name)
+    Tenant.objects.using(OWNER).filter(id=world.tenant.id).update(name=name)
 
 
 def find_faults(scene: AccessScene, page: str, *, within: str = CONTENT, colors: bool = True) -> list[str]:
@@ -237,6 +247,15 @@ def test_times_are_written_in_the_viewers_zone(scene: AccessScene) -> None:
     browser.set_zone("")
 
 
+def test_times_to_the_minute_stay_so_in_the_viewers_zone(scene: AccessScene) -> None:
+    browser = scene.browser
+    session = next(row for row in scene.world.rows if row._meta.label == "contacts.ChatSession")
+    browser.set_zone("Asia/Tokyo")
+    browser.open(f"{scene.address}{page_of(session)}")
+    assert re.search(r"\d\d-\d\d \d\d:\d\d GMT", browser.text("h1"))
+    browser.set_zone("")
+
+
 def test_moving_parts_update_and_report_a_lost_connection(scene: AccessScene) -> None:
     browser = scene.browser
     browser.open(f"{scene.address}/admin/")
@@ -268,3 +287,16 @@ def test_pages_are_read_and_used_without_a_script(scene: AccessScene) -> None:
             assert browser.evaluate(f"{beside} >= document.querySelector('#nav-sidebar').offsetWidth"), page
     finally:
         browser.view(scripts=True)
+
+
+def test_long_names_fit_a_phone(scene: AccessScene) -> None:
+    browser, name = scene.browser, "Donaudampfschifffahrt" * 4
+    rename_scene(scene.world, name)
+    browser.view(width=PHONE)
+    found = []
+    for address in (scene.world.agent_page, reverse("admin:agents_agent_add"), reverse("admin:operations")):
+        browser.open(f"{scene.address}{address}")
+        assert name in browser.text(CONTENT), address
+        found += find_overflow(browser)
+    browser.view(width=DESKTOP)
+    assert found == []

@@ -20,12 +20,14 @@ function applySizes(root) {
 // Pages write times in UTC; here they are written in the zone of the viewer.
 const WRITTEN_TIME = /\d{4}-\d\d-\d\d \d\d:\d\d(:\d\d)? UTC$/;
 const pad = (number) => String(number).padStart(2, "0");
-function localTime(moment) {
+const hasSeconds = (written) => /\d:\d\d:\d\d/.test(written);
+function localTime(moment, withSeconds = true) {
   const zone = new Intl.DateTimeFormat("en", { timeZoneName: "short" })
     .formatToParts(moment)
     .find((part) => part.type === "timeZoneName").value;
   const day = `${moment.getFullYear()}-${pad(moment.getMonth() + 1)}-${pad(moment.getDate())}`;
-  return `${day} ${pad(moment.getHours())}:${pad(moment.getMinutes())}:${pad(moment.getSeconds())} ${zone}`;
+  const seconds = withSeconds ? `:${pad(moment.getSeconds())}` : "";
+  return `${day} ${pad(moment.getHours())}:${pad(moment.getMinutes())}${seconds} ${zone}`;
 }
 function applyZone(root) {
   for (const element of root.querySelectorAll("time[datetime]")) {
@@ -42,7 +44,7 @@ function applyZone(root) {
       const text = texts.currentNode;
       const utc = text.data.trim().match(WRITTEN_TIME)?.[0];
       if (!utc || text.parentElement.closest("time, pre")) continue;
-      text.data = text.data.replace(utc, localTime(new Date(`${utc.slice(0, -4).replace(" ", "T")}Z`)));
+      text.data = text.data.replace(utc, localTime(new Date(`${utc.slice(0, -4).replace(" ", "T")}Z`), hasSeconds(utc)));
       text.parentElement.title ||= utc;
     }
   }
@@ -52,7 +54,7 @@ function applyZone(root) {
     const text = `${utc} UTC`;
     const moment = new Date(`${utc.replace(" ", "T")}Z`);
     if (Number.isNaN(moment.getTime())) continue;
-    const local = localTime(moment);
+    const local = localTime(moment, hasSeconds(utc));
     if (element.title) element.title = element.title.replace(text, local);
     else element.textContent = element.textContent.replace(text, local);
   }
