@@ -218,6 +218,18 @@ def test_an_operator_pauses_selected_agents(operator: Client, world: World) -> N
         assert set(Agent.objects.values_list("status", flat=True)) == {AgentStatus.PAUSED}
 
 
+def test_agents_refused_for_one_reason_share_a_message(operator: Client, world: World) -> None:
+    with tenant_transaction(world.tenant.id):
+        agents = [AgentFactory(name=f"Vega {place}", status=AgentStatus.PAUSED) for place in range(5)]
+    response = operator.post(
+        reverse("admin:agents_agent_changelist"),
+        {"action": "run_now_selected", "_selected_action": [str(agent.id) for agent in agents]},
+        follow=True,
+    )
+    (message,) = response.context["messages"]
+    assert str(message).startswith("Vega 0, Vega 1, Vega 2 and 2 more: is paused; only an active agent")
+
+
 def test_a_suspended_identity_does_not_stop_acts_on_others(operator: Client, world: World) -> None:
     operator.post(world.act_address, {"act": "suspend-identity", "reason": "a test"})
     set_status(world, AgentStatus.PAUSED)
