@@ -6,9 +6,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from django.urls import reverse
+
 from apps.console.pages.fleet import FleetPage
+from apps.heartbeats.models import HeartbeatStatus
 from apps.memories.services.jobs.health import Health
 from arbor.agents.lifecycle import AgentStatus
+from arbor.contacts.values import DeliveryStatus
 from arbor.memory.maintenance.health import HealthState
 
 #: The longest time that a due agent waits while a dispatcher claims agents.
@@ -24,6 +28,8 @@ class Alarm:
     text: str
     #: The commands that help.
     commands: tuple[str, ...] = ()
+    #: The address of the page that shows what is concerned; empty for none.
+    address: str = ""
 
 
 def alarms_of(fleet: FleetPage, *, now: datetime) -> list[Alarm]:
@@ -52,6 +58,7 @@ def _alarms_of_processes(fleet: FleetPage, *, now: datetime) -> Iterator[Alarm]:
             look="warn",
             title="Heartbeats are waiting to be claimed",
             text="The dispatcher is behind, or not running.",
+            address=reverse("admin:operations"),
         )
 
 
@@ -61,12 +68,14 @@ def _alarms_of_agents(fleet: FleetPage) -> Iterator[Alarm]:
             look="warn",
             title=f"{dormant} {'agents are' if dormant != 1 else 'agent is'} dormant",
             text="Too many heartbeats in a row brought no usable reply.",
+            address=_list_of("agents_agent", AgentStatus.DORMANT),
         )
     if undelivered := fleet.outbox.failed:
         yield Alarm(
             look="bad",
             title=f"{undelivered} message{'s' if undelivered != 1 else ''} of agents did not arrive",
-            text="The outbox shows the reasons; messages can be retried or cancelled there.",
+            text="The outbox shows the reasons; messages can be retried or withdrawn there.",
+            address=_list_of("contacts_outboxmessage", DeliveryStatus.FAILED),
         )
     if suspended := fleet.suspended_tools:
         yield Alarm(
@@ -74,6 +83,7 @@ def _alarms_of_agents(fleet: FleetPage) -> Iterator[Alarm]:
             title=f"{suspended} tool{'s are' if suspended != 1 else ' is'} suspended",
             text="Their servers have changed or removed them since they were allowed. Look at them, and allow or withdraw them.",
             commands=("arbor tool list", "arbor tool show SERVER.NAME"),
+            address=_list_of("tools_tool"),
         )
     if fleet.low_budget:
         halted = f", {fleet.halted} of them until tomorrow" if fleet.halted else ""
@@ -82,6 +92,7 @@ def _alarms_of_agents(fleet: FleetPage) -> Iterator[Alarm]:
             title=f"The day's budget of {fleet.low_budget} agent{'s' if fleet.low_budget != 1 else ''} runs low",
             text=f"They do less{halted}. Their pages show what they have used.",
             commands=("arbor agent policy set NAME --daily-usd …", "arbor tenant limit SLUG --usd …"),
+            address=reverse("admin:model-usage"),
         )
     ended = fleet.done + fleet.failed
     if fleet.failed and fleet.failed * 20 >= ended:
@@ -89,7 +100,14 @@ def _alarms_of_agents(fleet: FleetPage) -> Iterator[Alarm]:
             look="bad",
             title=f"{fleet.failed} of {ended} heartbeats failed",
             text="In the last 24 hours. Their pages show the reasons.",
+            address=_list_of("heartbeats_heartbeat", HeartbeatStatus.FAILED),
         )
+
+
+def _list_of(model: str, status: str = "") -> str:
+    """Return the address of a list; of its rows with a status."""
+    address = reverse(f"admin:{model}_changelist")
+    return f"{address}?status__exact={status}" if status else address
 
 
 def alarms_of_maintenance(health: Health) -> list[Alarm]:
@@ -99,6 +117,7 @@ def alarms_of_maintenance(health: Health) -> list[Alarm]:
             look="bad" if state is HealthState.CRITICAL else "warn",
             title=what[0].upper() + what[1:],
             text=f"{remedy[0].upper()}{remedy[1:]}.",
+            address=reverse("admin:operations"),
         )
         for state, what, remedy in health.findings
     ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime, timedelta
 from html.parser import HTMLParser
 
@@ -29,6 +30,7 @@ from apps.tenants.models import User
 from apps.tenants.scope import tenant_transaction
 from apps.tools.models import ToolServer
 from apps.workflows.models import Workflow
+from tests.factories.agents import AgentFactory
 from tests.factories.heartbeats import HeartbeatFactory
 from tests.factories.memories import MemoryFactory
 from tests.support.console import World, list_of, page_of
@@ -321,6 +323,17 @@ def test_an_alarm_names_the_commands_that_help() -> None:
     )
     text = render_to_string("console/parts/fleet_notices.html", {"alarms": [alarm]})
     assert "Look at it. Run <code>arbor a</code> or <code>arbor b</code>." in text
+
+
+def test_alarms_link_the_rows_that_they_are_about(viewer: Client, world: World) -> None:
+    with tenant_transaction(world.tenant.id):
+        dormant = AgentFactory(status="dormant")
+        failed = HeartbeatFactory(agent=world.agent, status="failed", started_at=datetime.now(UTC))
+    alarms = first_page(viewer).partition('id="alarms"')[2].partition('id="fleet-cards"')[0]
+    lists = [viewer.get(address) for address in re.findall(r'href="([^"?]+\?status__exact=\w+)"', alarms)]
+    shown = {row.pk for response in lists for row in response.context["cl"].result_list}
+    assert {dormant.id, failed.id} <= shown
+    assert len(lists) == 3
 
 
 LATE = "The job arbor.decay.fade_memories has not succeeded for 2 h"
