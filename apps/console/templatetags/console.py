@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from datetime import datetime
 from decimal import Decimal
 from typing import Literal
@@ -95,6 +96,12 @@ def percent(value: float) -> str:
 def dollars(value: Decimal | None) -> str:
     """Write a price in US dollars, with as many digits as it needs."""
     return cells.dollars(value)
+
+
+@register.filter
+def shell(text: str) -> str:
+    """Write a text as one argument of a command."""
+    return shlex.quote(text)
 
 
 @register.filter

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from html import unescape
 
 import pytest
 from django.http import QueryDict
@@ -190,6 +191,14 @@ def test_no_call_costs_nothing(world: World) -> None:
 )
 def test_a_cost_above_zero_is_not_written_as_zero(cost: str, text: str) -> None:
     assert dollars(Decimal(cost)) == text
+
+
+def test_commands_name_an_agent_as_one_argument(viewer: Client, world: World) -> None:
+    with tenant_transaction(world.tenant.id):
+        agent = AgentFactory(name="Vega two")
+    text = unescape(viewer.get(reverse("admin:model-usage"), {"agent": "Vega two"}).content.decode())
+    assert "arbor agent policy set 'Vega two' --daily-usd" in text
+    assert "--agent 'Vega two'" in unescape(viewer.get(page_of(agent)).content.decode())
 
 
 def test_small_costs_are_written_alike_on_all_pages(viewer: Client, world: World) -> None:
