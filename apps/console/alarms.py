@@ -66,30 +66,30 @@ def _alarms_of_agents(fleet: FleetPage) -> Iterator[Alarm]:
     if dormant := fleet.agents.get(AgentStatus.DORMANT, 0):
         yield Alarm(
             look="warn",
-            title=f"{dormant} {'agents are' if dormant != 1 else 'agent is'} dormant",
+            title=f"{dormant:,} {'agents are' if dormant != 1 else 'agent is'} dormant",
             text="Too many heartbeats in a row brought no usable reply.",
             address=_list_of("agents_agent", AgentStatus.DORMANT),
         )
     if undelivered := fleet.outbox.failed:
         yield Alarm(
             look="bad",
-            title=f"{undelivered} message{'s' if undelivered != 1 else ''} of agents did not arrive",
+            title=f"{undelivered:,} message{'s' if undelivered != 1 else ''} of agents did not arrive",
             text="The outbox shows the reasons; messages can be retried or withdrawn there.",
             address=_list_of("contacts_outboxmessage", DeliveryStatus.FAILED),
         )
     if suspended := fleet.suspended_tools:
         yield Alarm(
             look="warn",
-            title=f"{suspended} tool{'s are' if suspended != 1 else ' is'} suspended",
+            title=f"{suspended:,} tool{'s are' if suspended != 1 else ' is'} suspended",
             text="Their servers have changed or removed them since they were allowed. Look at them, and allow or withdraw them.",
             commands=("arbor tool list", "arbor tool show SERVER.NAME"),
             address=_list_of("tools_tool"),
         )
     if fleet.low_budget:
-        halted = f", {fleet.halted} of them until tomorrow" if fleet.halted else ""
+        halted = f", {fleet.halted:,} of them until tomorrow" if fleet.halted else ""
         yield Alarm(
             look="bad" if fleet.halted else "warn",
-            title=f"The day's budget of {fleet.low_budget} agent{'s' if fleet.low_budget != 1 else ''} runs low",
+            title=f"The day's budget of {fleet.low_budget:,} agent{'s' if fleet.low_budget != 1 else ''} runs low",
             text=f"They do less{halted}. Their pages show what they have used.",
             commands=("arbor agent policy set NAME --daily-usd …", "arbor tenant limit SLUG --usd …"),
             address=reverse("admin:model-usage"),
@@ -98,7 +98,7 @@ def _alarms_of_agents(fleet: FleetPage) -> Iterator[Alarm]:
     if fleet.failed and fleet.failed * 20 >= ended:
         yield Alarm(
             look="bad",
-            title=f"{fleet.failed} of {ended} heartbeats failed",
+            title=f"{fleet.failed:,} of {ended:,} heartbeats failed",
             text="In the last 24 hours. Their pages show the reasons.",
             address=_list_of("heartbeats_heartbeat", HeartbeatStatus.FAILED),
         )
