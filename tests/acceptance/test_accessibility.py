@@ -247,6 +247,24 @@ def test_times_are_written_in_the_viewers_zone(scene: AccessScene) -> None:
     browser.set_zone("")
 
 
+#: A script that submits a form twice, without leaving the page, and returns which of the submissions were refused.
+TWICE = """
+(() => {
+  const refused = [];
+  window.addEventListener("submit", (event) => (refused.push(event.defaultPrevented), event.preventDefault()));
+  const form = document.querySelector("#new-agent");
+  for (let time = 0; time < 2; time++) form.requestSubmit();
+  return refused;
+})()
+"""
+
+
+def test_a_double_click_sends_a_form_once(scene: AccessScene) -> None:
+    scene.browser.open(f"{scene.address}{reverse('admin:agents_agent_add')}")
+    scene.browser.fill("#id_name", "Vega")
+    assert scene.browser.evaluate(TWICE) == [False, True]
+
+
 def test_times_to_the_minute_stay_so_in_the_viewers_zone(scene: AccessScene) -> None:
     browser = scene.browser
     session = next(row for row in scene.world.rows if row._meta.label == "contacts.ChatSession")

@@ -95,9 +95,14 @@ document.addEventListener(
   },
   true,
 );
+// A double click sends a form once. The same form may be sent again later: an export leaves its page open.
+const DOUBLE_CLICK_MS = 1000;
+const sentAt = new WeakMap();
 document.addEventListener("submit", (event) => {
   const question = event.submitter?.dataset.question || event.target.dataset.question;
-  if (question && !window.confirm(question)) event.preventDefault();
+  const isDouble = performance.now() - (sentAt.get(event.target) ?? -Infinity) < DOUBLE_CLICK_MS;
+  if (isDouble || (question && !window.confirm(question))) event.preventDefault();
+  else sentAt.set(event.target, performance.now());
 });
 
 // Menus close by Escape too. Unfold's close by a click outside of them.
