@@ -265,6 +265,16 @@ def test_a_double_click_sends_a_form_once(scene: AccessScene) -> None:
     assert scene.browser.evaluate(TWICE) == [False, True]
 
 
+def test_the_tab_of_the_page_is_in_view_on_a_phone(scene: AccessScene) -> None:
+    browser = scene.browser
+    browser.view(width=PHONE)
+    browser.open(f"{scene.address}{reverse('admin:tools_toolserver_changelist')}")
+    edges = "(({left, right}) => [left, right])(document.querySelector('#section-tabs [aria-current]').getBoundingClientRect())"
+    left, right = browser.evaluate(edges)
+    browser.view(width=DESKTOP)
+    assert 0 <= left < right <= PHONE
+
+
 def test_times_to_the_minute_stay_so_in_the_viewers_zone(scene: AccessScene) -> None:
     browser = scene.browser
     session = next(row for row in scene.world.rows if row._meta.label == "contacts.ChatSession")

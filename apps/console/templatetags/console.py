@@ -98,6 +98,19 @@ def dollars(value: Decimal | None) -> str:
     return cells.dollars(value)
 
 
+#: What browsers write in their `User-Agent`, the most telling first, and their names; then systems.
+_BROWSERS = {"Edg/": "Edge", "OPR/": "Opera", "Firefox/": "Firefox", "Chrome/": "Chrome", "Safari/": "Safari"}
+_SYSTEMS = ("Windows", "Android", "iPhone", "iPad", "Mac OS X", "Linux")
+
+
+@register.filter
+def browser(text: str) -> str:
+    """Write the name of a browser and of its system; the beginning of the text for an unknown one."""
+    name = next((name for sign, name in _BROWSERS.items() if sign in text), "")
+    system = next((system for system in _SYSTEMS if system in text), "")
+    return f"{name} on {system}" if name and system else text[:60]
+
+
 @register.filter
 def shell(text: str) -> str:
     """Write a text as one argument of a command."""

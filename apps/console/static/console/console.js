@@ -105,6 +105,12 @@ document.addEventListener("submit", (event) => {
   else sentAt.set(event.target, performance.now());
 });
 
+// On a narrow screen, the tabs of a section scroll to the current one.
+document.addEventListener("DOMContentLoaded", () => {
+  const current = document.querySelector("#section-tabs [aria-current]");
+  if (current) current.parentElement.scrollLeft = current.offsetLeft - current.parentElement.offsetLeft - 16;
+});
+
 // Menus close by Escape too. Unfold's close by a click outside of them.
 document.addEventListener("keydown", (event) => {
   if (event.key !== "Escape") return;
