@@ -64,6 +64,12 @@ TONES: dict[str, str] = {
     "unknown": "warn",
     "failure": "bad",
     "blocked": "bad",
+    # capabilities, modes of trust rules
+    "in_force": "good",
+    "allow": "good",
+    "auto": "good",
+    "ask": "warn",
+    "block": "bad",
     # tenants, approvals
     "suspended": "warn",
     "denied": "bad",
