@@ -265,6 +265,19 @@ def test_a_double_click_sends_a_form_once(scene: AccessScene) -> None:
     assert scene.browser.evaluate(TWICE) == [False, True]
 
 
+def test_a_refused_form_keeps_what_was_typed(scene: AccessScene) -> None:
+    browser = scene.browser
+    workflow = next(row for row in scene.world.rows if row._meta.label == "workflows.Workflow")
+    field = "#start-run [name=values]"
+    browser.open(f"{scene.address}{page_of(workflow)}")
+    browser.fill(field, "topic: eels")
+    browser.click("#start-run button")
+    assert "Nothing was done" in browser.text(".errornote")
+    assert browser.evaluate(f"document.querySelector('{field}').value") == "topic: eels"
+    browser.open(f"{scene.address}{page_of(workflow)}")
+    assert browser.evaluate(f"document.querySelector('{field}').value") == ""
+
+
 def test_the_tab_of_the_page_is_in_view_on_a_phone(scene: AccessScene) -> None:
     browser = scene.browser
     browser.view(width=PHONE)

@@ -102,7 +102,32 @@ document.addEventListener("submit", (event) => {
   const question = event.submitter?.dataset.question || event.target.dataset.question;
   const isDouble = performance.now() - (sentAt.get(event.target) ?? -Infinity) < DOUBLE_CLICK_MS;
   if (isDouble || (question && !window.confirm(question))) event.preventDefault();
-  else sentAt.set(event.target, performance.now());
+  else {
+    sentAt.set(event.target, performance.now());
+    storeTyped(event.target);
+  }
+});
+
+// The page that shows why a form was refused gets back what was typed into it, except secrets.
+const TYPED = "arbor-typed";
+const FIELDS = "textarea, select, input:not([type=hidden], [type=password], [type=file], [type=checkbox], [type=radio])";
+const SECRET = /secret|password|token|key/;
+const typedFields = (form) => [...form.elements].filter((field) => field.matches(FIELDS) && !SECRET.test(field.name));
+const describeForm = (form) => `${location.pathname} ${form.getAttribute("action")} ${form.querySelector("input[name=act]")?.value}`;
+function storeTyped(form) {
+  if (form.method !== "post") return;
+  const values = typedFields(form).map((field) => field.value);
+  sessionStorage.setItem(TYPED, JSON.stringify({ place: [...document.forms].indexOf(form), described: describeForm(form), values }));
+}
+document.addEventListener("DOMContentLoaded", () => {
+  const { place, described, values } = JSON.parse(sessionStorage.getItem(TYPED) ?? "{}");
+  sessionStorage.removeItem(TYPED);
+  const form = document.forms[place];
+  if (!form || describeForm(form) !== described || !document.querySelector(".errornote")) return;
+  typedFields(form).forEach((field, index) => {
+    if (!field.value || field.matches("select")) field.value = values[index] ?? "";
+  });
+  form.closest("details")?.setAttribute("open", "");
 });
 
 // On a narrow screen, the tabs of a section scroll to the current one.
