@@ -15,6 +15,8 @@ from arbor.agents.lifecycle import AgentStatus
 from arbor.contacts.values import DeliveryStatus
 from arbor.memory.maintenance.health import HealthState
 
+#: Findings about maintenance that the first page shows.
+FINDINGS_SHOWN = 4
 #: The longest time that a due agent waits while a dispatcher claims agents.
 OVERDUE_AFTER = timedelta(seconds=30)
 
@@ -111,13 +113,25 @@ def _list_of(model: str, status: str = "") -> str:
 
 
 def alarms_of_maintenance(health: Health) -> list[Alarm]:
-    """Return the alarms of maintenance, from figures of the whole installation, for those who run it."""
-    return [
+    """Return the alarms of maintenance, from figures of the whole installation, for those who run it: the worst, and the number of others."""
+    shown, others = health.findings[:FINDINGS_SHOWN], health.findings[FINDINGS_SHOWN:]
+    alarms = [
         Alarm(
             look="bad" if state is HealthState.CRITICAL else "warn",
             title=what[0].upper() + what[1:],
             text=f"{remedy[0].upper()}{remedy[1:]}.",
             address=reverse("admin:operations"),
         )
-        for state, what, remedy in health.findings
+        for state, what, remedy in shown
     ]
+    if others:
+        number = f"{len(others)} further finding{'s' if len(others) != 1 else ''}"
+        alarms.append(
+            Alarm(
+                look="bad" if others[0][0] is HealthState.CRITICAL else "warn",
+                title=f"{number} about maintenance",
+                text="The page Operations lists all of them.",
+                address=reverse("admin:operations"),
+            )
+        )
+    return alarms

@@ -18,13 +18,14 @@ from django.urls import reverse
 from apps.agents.models import Agent
 from apps.audit.models import AuditEvent
 from apps.console import paging
-from apps.console.alarms import Alarm
+from apps.console.alarms import FINDINGS_SHOWN, Alarm
 from apps.console.listing import ROWS_A_PAGE, ConsoleAdmin, ReadOnly
 from apps.console.pages.fleet import read_fleet
 from apps.contacts.models import Channel, Hook, SignalWebhook
 from apps.fleet.models import SavedSeed
 from apps.knowledge.models import Document
 from apps.memories.models import JobRun
+from apps.memories.services.jobs.health import read_health
 from apps.memories.services.jobs.job_runs import record_job_run
 from apps.tenants.models import User
 from apps.tenants.scope import tenant_transaction
@@ -334,6 +335,16 @@ def test_alarms_link_the_rows_that_they_are_about(viewer: Client, world: World) 
     shown = {row.pk for response in lists for row in response.context["cl"].result_list}
     assert {dormant.id, failed.id} <= shown
     assert len(lists) == 3
+
+
+def test_many_findings_about_maintenance_are_summed_up(chief: Client) -> None:
+    for number in range(6):
+        record_job_run(name=f"arbor.decay.job_{number}", period_s=300, seconds=1)
+    JobRun.objects.update(succeeded_at=datetime.now(UTC) - timedelta(hours=2))
+    text = first_page(chief)
+    assert text.count("has not succeeded for 2 h") <= FINDINGS_SHOWN
+    others = len(read_health().findings) - FINDINGS_SHOWN
+    assert f"{others} further findings about maintenance" in text
 
 
 LATE = "The job arbor.decay.fade_memories has not succeeded for 2 h"
