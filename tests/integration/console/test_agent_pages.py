@@ -61,6 +61,14 @@ def test_goals_are_counted_and_open_ones_shown_first(world: World, monkeypatch: 
     assert found == {"active": (1, 1), "queued": (0, 0), "backburner": (0, 0), "completed": (3, 1)}
 
 
+def test_an_agents_page_says_that_a_conversation_suspends_it(viewer: Client, world: World) -> None:
+    assert "in a conversation" not in viewer.get(page_of(world.agent)).content.decode()
+    with tenant_transaction(world.tenant.id):
+        until = timezone.now() + timedelta(minutes=5)
+        HeartbeatSchedule.objects.filter(agent=world.agent).update(paused_until=until)
+    assert "in a conversation" in viewer.get(page_of(world.agent)).content.decode()
+
+
 def test_the_last_mode_is_that_of_a_heartbeat_which_was_not_skipped(world: World) -> None:
     with tenant_transaction(world.tenant.id):
         agent = AgentFactory()
