@@ -43,8 +43,8 @@ def error(field: str) -> Column:
 
 
 def json(field: str, title: str) -> Column:
-    """Show a value as indented JSON."""
-    return cell(title, lambda row: cells.block(pretty(getattr(row, field))))
+    """Show a value as indented JSON; the word "none" for an empty one."""
+    return cell(title, lambda row: cells.block(pretty(value) if (value := getattr(row, field)) else ""))
 
 
 def goal() -> Column:

@@ -67,7 +67,7 @@ class TenantAdmin(PlatformAdmin):
     fields = (
         "name",
         "slug",
-        "status",
+        "status_badge",
         "daily_heartbeats",
         "daily_token_limit",
         "daily_cost",

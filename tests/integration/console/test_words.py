@@ -223,6 +223,18 @@ def test_a_failed_sign_in_is_reported_once_in_the_consoles_words(database: None)
     assert signed_in.status_code == 302
 
 
+def test_rows_show_words_for_flags_and_empty_values(viewer: Client, world: World) -> None:
+    upkeep = next(row for row in world.rows if row._meta.label == "memories.Upkeep")
+    with tenant_transaction(world.tenant.id):
+        type(upkeep).objects.filter(pk=upkeep.pk).update(neighbors=None, stale=True)
+    text = viewer.get(page_of(upkeep)).content.decode()
+    assert '<span class="ar-subtle">none</span>' in text
+    assert "Unweighed" not in text
+    schedule = next(row for row in world.rows if row._meta.label == "agents.HeartbeatSchedule")
+    listed = viewer.get(reverse("admin:agents_heartbeatschedule_changelist")).content.decode()
+    assert f'href="{page_of(schedule)}"' in listed
+
+
 def test_a_single_thing_is_written_in_the_singular(viewer: Client, world: World) -> None:
     with tenant_transaction(world.tenant.id):
         agent = AgentFactory()
