@@ -39,14 +39,14 @@ def test_an_operator_subscribes_and_unsubscribes_an_agent(
     empty = viewer.get(address).content.decode()
     assert "No subscription" in empty
     assert 'id="subscribe"' not in empty
-    payload = {"act": "add", "names": "memory.goal_*, memory.recalled", "about": str(lyra.id)}
+    payload = {"act": "add", "names": "memory.goal_*, memory.recalled", "about": "peer", "peer": lyra.name}
     assert viewer.post(address, payload).status_code == 403
     page = operator.post(address, payload, follow=True).content.decode()
     assert "is subscribed to memory.goal_*, memory.recalled." in page
     assert "about Lyra" in page
     for invalid in (
         {"act": "add", "names": "", "about": "self"},
-        {"act": "add", "names": "memory.goal_*", "about": "nobody"},
+        {"act": "add", "names": "memory.goal_*", "about": "peer", "peer": "Nobody"},
         {"act": "end", "subscription": "x"},
     ):
         assert "Nothing was changed" in operator.post(address, invalid, follow=True).content.decode()
