@@ -31,6 +31,8 @@ from tests.support.database import DatabaseCleaner
 pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(600), needs_chromium]
 DESKTOP, PHONE = 1440, 390
 CONTENT = "#content"
+#: The rule about parts that scroll, which few do on a wide screen.
+SCROLLED = ("scrollable-region-focusable",)
 #: Lists whose colours are checked: all have the colours of one template.
 COLORED_LISTS = 12
 
@@ -119,6 +121,7 @@ def find_faults(scene: AccessScene, page: str, *, within: str = CONTENT, colors:
         found += [f"dark: {fault}" for fault in find_violations(browser, rules=COLORS, within=within)]
     browser.view(width=PHONE)
     found += [f"phone: {fault}" for fault in find_overflow(browser)]
+    found += [f"phone: {fault}" for fault in find_violations(browser, rules=SCROLLED, within=within)]
     browser.view(width=DESKTOP)
     return [f"{page} {fault}" for fault in found]
 
