@@ -218,6 +218,7 @@ def test_a_members_access_ends_at_once(newcomer: Newcomer) -> None:
         newcomer.open("tenants/membership/?q=ben")
         newcomer.follow("#result_list tbody a")
         newcomer.picture("member")
+        browser.evaluate("window.confirm = () => true")
         assert "ben is no longer a member. Ended 1 session of ben." in newcomer.follow(
             "#member-acts button[value=end]"
         )

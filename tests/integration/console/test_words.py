@@ -13,6 +13,7 @@ from django.utils.text import capfirst
 
 from apps.audit.services import across_tenants
 from apps.console.navigation import SECTIONS
+from apps.memories.models import Upkeep
 from apps.tenants.scope import tenant_transaction
 from arbor.ids import uuid7
 from arbor.memory.relations import GraphNodeKind
@@ -226,7 +227,7 @@ def test_a_failed_sign_in_is_reported_once_in_the_consoles_words(database: None)
 def test_rows_show_words_for_flags_and_empty_values(viewer: Client, world: World) -> None:
     upkeep = next(row for row in world.rows if row._meta.label == "memories.Upkeep")
     with tenant_transaction(world.tenant.id):
-        type(upkeep).objects.filter(pk=upkeep.pk).update(neighbors=None, stale=True)
+        Upkeep.objects.filter(pk=upkeep.pk).update(neighbors=None, stale=True)
     text = viewer.get(page_of(upkeep)).content.decode()
     assert '<span class="ar-subtle">none</span>' in text
     assert "Unweighed" not in text
