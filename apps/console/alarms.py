@@ -6,11 +6,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from django.urls import reverse
+
 from apps.console.pages.fleet import FleetPage
+from apps.heartbeats.models import HeartbeatStatus
 from apps.memories.services.jobs.health import Health
 from arbor.agents.lifecycle import AgentStatus
+from arbor.contacts.values import DeliveryStatus
 from arbor.memory.maintenance.health import HealthState
 
+#: Findings about maintenance that the first page shows.
+FINDINGS_SHOWN = 4
 #: The longest time that a due agent waits while a dispatcher claims agents.
 OVERDUE_AFTER = timedelta(seconds=30)
 
@@ -24,6 +30,8 @@ class Alarm:
     text: str
     #: The commands that help.
     commands: tuple[str, ...] = ()
+    #: The address of the page that shows what is concerned; empty for none.
+    address: str = ""
 
 
 def alarms_of(fleet: FleetPage, *, now: datetime) -> list[Alarm]:
@@ -52,6 +60,7 @@ def _alarms_of_processes(fleet: FleetPage, *, now: datetime) -> Iterator[Alarm]:
             look="warn",
             title="Heartbeats are waiting to be claimed",
             text="The dispatcher is behind, or not running.",
+            address=reverse("admin:operations"),
         )
 
 
@@ -59,50 +68,70 @@ def _alarms_of_agents(fleet: FleetPage) -> Iterator[Alarm]:
     if dormant := fleet.agents.get(AgentStatus.DORMANT, 0):
         yield Alarm(
             look="warn",
-            title=f"{dormant} {'agents are' if dormant != 1 else 'agent is'} dormant",
+            title=f"{dormant:,} {'agents are' if dormant != 1 else 'agent is'} dormant",
             text="Too many heartbeats in a row brought no usable reply.",
+            address=_list_of("agents_agent", AgentStatus.DORMANT),
         )
     if undelivered := fleet.outbox.failed:
         yield Alarm(
             look="bad",
-            title=f"{undelivered} message{'s' if undelivered != 1 else ''} of agents did not arrive",
-            text="The outbox shows the reasons; messages can be retried or cancelled there.",
+            title=f"{undelivered:,} message{'s' if undelivered != 1 else ''} of agents did not arrive",
+            text="The outbox shows the reasons; messages can be retried or withdrawn there.",
+            address=_list_of("contacts_outboxmessage", DeliveryStatus.FAILED),
         )
     if suspended := fleet.suspended_tools:
         yield Alarm(
             look="warn",
-            title=f"{suspended} tool{'s are' if suspended != 1 else ' is'} suspended",
+            title=f"{suspended:,} tool{'s are' if suspended != 1 else ' is'} suspended",
             text="Their servers have changed or removed them since they were allowed. Look at them, and allow or withdraw them.",
             commands=("arbor tool list", "arbor tool show SERVER.NAME"),
+            address=_list_of("tools_tool"),
         )
     if fleet.low_budget:
-        halted = f", {fleet.halted} of them until tomorrow" if fleet.halted else ""
+        halted = f", {fleet.halted:,} of them until tomorrow" if fleet.halted else ""
         yield Alarm(
             look="bad" if fleet.halted else "warn",
-            title=f"The day's budget of {fleet.low_budget} agent{'s' if fleet.low_budget != 1 else ''} runs low",
+            title=f"The day's budget of {fleet.low_budget:,} agent{'s' if fleet.low_budget != 1 else ''} runs low",
             text=f"They do less{halted}. Their pages show what they have used.",
             commands=("arbor agent policy set NAME --daily-usd …", "arbor tenant limit SLUG --usd …"),
+            address=reverse("admin:model-usage"),
         )
     ended = fleet.done + fleet.failed
     if fleet.failed and fleet.failed * 20 >= ended:
         yield Alarm(
             look="bad",
-            title=f"{fleet.failed} of {ended} heartbeats failed",
+            title=f"{fleet.failed:,} of {ended:,} heartbeats failed",
             text="In the last 24 hours. Their pages show the reasons.",
+            address=_list_of("heartbeats_heartbeat", HeartbeatStatus.FAILED),
         )
+
+
+def _list_of(model: str, status: str = "") -> str:
+    """Return the address of a list; of its rows with a status."""
+    address = reverse(f"admin:{model}_changelist")
+    return f"{address}?status__exact={status}" if status else address
 
 
 def alarms_of_maintenance(health: Health) -> list[Alarm]:
-    """Return the alarms of maintenance, from figures of the whole installation, for those who run it."""
-    return [
+    """Return the alarms of maintenance, from figures of the whole installation, for those who run it: the worst, and the number of others."""
+    shown, others = health.findings[:FINDINGS_SHOWN], health.findings[FINDINGS_SHOWN:]
+    alarms = [
         Alarm(
             look="bad" if state is HealthState.CRITICAL else "warn",
             title=what[0].upper() + what[1:],
-            text=_sentence(remedy),
+            text=f"{remedy[0].upper()}{remedy[1:]}.",
+            address=reverse("admin:operations"),
         )
-        for state, what, remedy in health.findings
+        for state, what, remedy in shown
     ]
-
-
-def _sentence(text: str) -> str:
-    return f"{text[0].upper()}{text[1:].replace('`', '')}."
+    if others:
+        number = f"{len(others)} further finding{'s' if len(others) != 1 else ''}"
+        alarms.append(
+            Alarm(
+                look="bad" if others[0][0] is HealthState.CRITICAL else "warn",
+                title=f"{number} about maintenance",
+                text="The page Operations lists all of them.",
+                address=reverse("admin:operations"),
+            )
+        )
+    return alarms

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
+from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
@@ -65,6 +66,12 @@ TONES: dict[str, str] = {
     "unknown": "warn",
     "failure": "bad",
     "blocked": "bad",
+    # capabilities, modes of trust rules
+    "in_force": "good",
+    "allow": "good",
+    "auto": "good",
+    "ask": "warn",
+    "block": "bad",
     # tenants, approvals
     "suspended": "warn",
     "denied": "bad",
@@ -132,6 +139,17 @@ def milliseconds(value: float) -> str:
     if value < 1000:
         return f"{value:.0f} ms"
     return span(value / 1000)
+
+
+def dollars(value: Decimal | int | None) -> str:
+    """Return a price in US dollars, with as many digits as it needs."""
+    if value is None:
+        return "price unknown"
+    if value == 0:
+        return "$0"
+    if value >= 1:
+        return f"${value:,.2f}"
+    return f"${value:.4f}" if value >= Decimal("0.0001") else f"${value:.8f}".rstrip("0")
 
 
 def relative(moment: datetime, now: datetime) -> str:

@@ -43,8 +43,8 @@ def error(field: str) -> Column:
 
 
 def json(field: str, title: str) -> Column:
-    """Show a value as indented JSON."""
-    return cell(title, lambda row: cells.block(pretty(getattr(row, field))))
+    """Show a value as indented JSON; the word "none" for an empty one."""
+    return cell(title, lambda row: cells.block(pretty(value) if (value := getattr(row, field)) else ""))
 
 
 def goal() -> Column:
@@ -68,6 +68,16 @@ def memory(title: str = "memory", *, longest: int = 160) -> Column:
         title,
         lambda row: cells.link("memories_memory", row.memory_id, cells.clipped(row.memory.content, longest)),
     )
+
+
+def dollars(field: str, title: str, *, empty: str = "price unknown") -> Column:
+    """Show an amount of US dollars."""
+    return cell(title, lambda row: empty if (value := getattr(row, field)) is None else cells.dollars(value))
+
+
+def number(field: str, title: str, *, empty: str = "–") -> Column:
+    """Show a number with thousands separators."""
+    return cell(title, lambda row: empty if (value := getattr(row, field)) is None else f"{value:,}")
 
 
 def moment(field: str, title: str) -> Column:

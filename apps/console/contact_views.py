@@ -13,7 +13,7 @@ from django.views.decorators.http import require_POST, require_safe
 from apps.console.access import Right, actor_of, has_right, require_member
 from apps.console.pages.contacts import read_inbox
 from apps.console.row_acts import RowAct, apply_act
-from apps.console.views import console_page
+from apps.console.views import console_page, posted_text
 from apps.contacts.services.channels import remove_channel, switch_channel
 from apps.contacts.services.inbox import mark_read
 from apps.contacts.services.outbox import cancel_message, retry_message
@@ -42,9 +42,7 @@ def _mark_read(_request: HttpRequest, message_id: UUID) -> str:
 
 
 def _answer(request: HttpRequest, message_id: UUID) -> str:
-    percept = answer_message(
-        message_id=message_id, text=request.POST.get("text", ""), actor=actor_of(request)
-    )
+    percept = answer_message(message_id=message_id, text=posted_text(request), actor=actor_of(request))
     return f"{percept.agent.name} receives the answer at its next heartbeat."
 
 

@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import timedelta
+from typing import Any
 from uuid import UUID
 
 from django import forms
+from django.core.exceptions import ValidationError
 from django.db import transaction
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString
 from unfold.widgets import (
     UnfoldAdminIntegerFieldWidget,
     UnfoldAdminSelectWidget,
@@ -133,23 +137,49 @@ class DestroyAgentForm(ServiceForm):
 _AGENTS_OFFERED = 500
 
 
-def agent_choices(*, chosen: Agent | None = None) -> list[tuple[str, str]]:
-    """Return the agents that forms offer, by name; last the chosen agent, if it is beyond them."""
+def agent_choices() -> list[tuple[str, str]]:
+    """Return the agents that forms offer, by name."""
     agents = Agent.objects.order_by("name").values_list("id", "name")[:_AGENTS_OFFERED]
-    choices = [(str(agent_id), name) for agent_id, name in agents]
-    own = [] if chosen is None else [(str(chosen.id), chosen.name)]
-    return [*choices, *(choice for choice in own if choice not in choices)]
-
-
-def agent_or_all_choices() -> list[tuple[str, str]]:
-    """Return the agents that forms offer, after the choice of all agents."""
-    return [("", "all agents"), *agent_choices()]
+    return [(str(agent_id), name) for agent_id, name in agents]
 
 
 def chosen_agent(parameters: Mapping[str, str]) -> Agent | None:
-    """Return the agent that the parameter `agent` of an address names by its id; None without such an agent."""
-    agent_id = read_id(parameters.get("agent", ""))
-    return Agent.objects.filter(id=agent_id).only("tenant_id", "name").first() if agent_id else None
+    """Return the agent that the parameter `agent` of an address names, by its id or name; None without such an agent."""
+    text = parameters.get("agent", "").strip()
+    agent_id = read_id(text)
+    agents = Agent.objects.filter(id=agent_id) if agent_id else Agent.objects.filter(name=text)
+    return agents.only("tenant_id", "name").first() if text else None
+
+
+class _AgentInput(UnfoldAdminTextInputWidget):  # type: ignore[misc]
+    """A text field that suggests the names of agents."""
+
+    def render(self, name: str, value: Any, attrs: Any = None, renderer: Any = None) -> SafeString:
+        """Write the field, and the list of suggestions after it."""
+        field = super().render(
+            name,
+            value,
+            {**(attrs or {}), "list": "agent-names", "placeholder": "name or id", "autocomplete": "off"},
+            renderer,
+        )
+        names = format_html_join(
+            "", '<option value="{}"></option>', ((option,) for _, option in agent_choices())
+        )
+        return format_html('{}<datalist id="agent-names">{}</datalist>', field, names)
+
+
+class AgentField(forms.CharField):
+    """The name or id of an agent, because a tenant may have more agents than a form can offer; cleaned to the id, None for none."""
+
+    widget = _AgentInput
+
+    def clean(self, value: Any) -> UUID | None:
+        """Return the id of the agent. Raises ValidationError if there is none."""
+        text = super().clean(value)
+        agent = chosen_agent({"agent": text})
+        if text and agent is None:
+            raise ValidationError(f"there is no agent {text!r}; write its name or id")
+        return agent.id if agent is not None else None
 
 
 class NewChannelForm(ServiceForm):
@@ -172,10 +202,8 @@ class NewChannelForm(ServiceForm):
         widget=UnfoldAdminSelectWidget(),
         help_text="Messages that the channel delivers: those to the agent's users, or those in public.",
     )
-    agent = forms.ChoiceField(
-        choices=agent_or_all_choices,
+    agent = AgentField(
         required=False,
-        widget=UnfoldAdminSelectWidget(),
         help_text="Empty: all agents without a channel of their own for this audience.",
     )
 
@@ -188,7 +216,7 @@ class NewChannelForm(ServiceForm):
                 kind=ChannelKind(wanted["kind"]),
                 audience=Audience(wanted["audience"]),
                 target=wanted["target"],
-                agent_id=UUID(wanted["agent"]) if wanted["agent"] else None,
+                agent_id=wanted["agent"],
                 actor=actor,
             )
         return None

@@ -288,8 +288,8 @@ class SectionTabs:
     """The links between the pages of a section."""
 
     title: str
-    #: [(title, address, whether it is the current page)].
-    tabs: list[tuple[str, str, bool]]
+    #: [(title, address, whether it is the current page, badge)].
+    tabs: list[tuple[str, str, bool, str]]
 
 
 def section_tabs(request: HttpRequest) -> SectionTabs | None:
@@ -300,6 +300,15 @@ def section_tabs(request: HttpRequest) -> SectionTabs | None:
             pages = section.allowed(request)
             if len(pages) < 2:
                 return None
-            tabs = [(page.title, reverse(f"admin:{page.url_name}"), page.is_at(current)) for page in pages]
+            badges = badges_of(request)
+            tabs = [
+                (
+                    page.title,
+                    reverse(f"admin:{page.url_name}"),
+                    page.is_at(current),
+                    badges.get(page.url_name, ""),
+                )
+                for page in pages
+            ]
             return SectionTabs(title=section.title, tabs=tabs)
     return None

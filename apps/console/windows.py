@@ -9,6 +9,8 @@ from django.http import HttpRequest
 from django.utils.text import capfirst
 from unfold.views import ChangeList
 
+from apps.console.export import ROWS_EXPORTED
+
 #: The rows of a tenant that a filter without an index looks through.
 ROWS_FILTERED = 20_000
 
@@ -34,6 +36,7 @@ class BoundedList(ChangeList):  # type: ignore[misc]
     is_dataset = False
     #: The number of latest rows that the filters look through; 0: all rows.
     rows_filtered = 0
+    rows_exported = ROWS_EXPORTED
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)

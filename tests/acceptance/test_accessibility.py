@@ -5,6 +5,7 @@ The contents of lists and forms are checked against the content security policy,
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -14,7 +15,9 @@ from django.conf import settings
 from django.contrib import admin
 from django.urls import reverse
 
-from apps.tenants.models import Role
+from apps.agents.models import Agent
+from apps.tenants.models import Role, Tenant
+from apps.tenants.scope import OWNER, tenant_transaction
 from apps.tenants.services import add_member, create_tenant
 from tests.acceptance.accessibility import COLORS, find_overflow, find_violations
 from tests.acceptance.browser import Browser, needs_chromium
@@ -28,6 +31,8 @@ from tests.support.database import DatabaseCleaner
 pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(600), needs_chromium]
 DESKTOP, PHONE = 1440, 390
 CONTENT = "#content"
+#: The rule about parts that scroll, which few do on a wide screen.
+SCROLLED = ("scrollable-region-focusable",)
 #: Lists whose colours are checked: all have the colours of one template.
 COLORED_LISTS = 12
 
@@ -99,6 +104,13 @@ def scene(address: str, emptier: DatabaseCleaner, django_db_blocker: Any) -> Ite
         emptier.empty()
 
 
+def rename_scene(world: World, name: str) -> None:
+    """Give the agent and its tenant a long name of one word."""
+    with tenant_transaction(world.tenant.id):
+        Agent.objects.filter(id=world.agent.id).update(name=name)
+    Tenant.objects.using(OWNER).filter(id=world.tenant.id).update(name=name)
+
+
 def find_faults(scene: AccessScene, page: str, *, within: str = CONTENT, colors: bool = True) -> list[str]:
     """Open a page; return its violations, those of colours in light and in dark, and what is too wide on a phone."""
     browser = scene.browser
@@ -109,6 +121,7 @@ def find_faults(scene: AccessScene, page: str, *, within: str = CONTENT, colors:
         found += [f"dark: {fault}" for fault in find_violations(browser, rules=COLORS, within=within)]
     browser.view(width=PHONE)
     found += [f"phone: {fault}" for fault in find_overflow(browser)]
+    found += [f"phone: {fault}" for fault in find_violations(browser, rules=SCROLLED, within=within)]
     browser.view(width=DESKTOP)
     return [f"{page} {fault}" for fault in found]
 
@@ -237,6 +250,56 @@ def test_times_are_written_in_the_viewers_zone(scene: AccessScene) -> None:
     browser.set_zone("")
 
 
+#: A script that submits a form twice, without leaving the page, and returns which of the submissions were refused.
+TWICE = """
+(() => {
+  const refused = [];
+  window.addEventListener("submit", (event) => (refused.push(event.defaultPrevented), event.preventDefault()));
+  const form = document.querySelector("#new-agent");
+  for (let time = 0; time < 2; time++) form.requestSubmit();
+  return refused;
+})()
+"""
+
+
+def test_a_double_click_sends_a_form_once(scene: AccessScene) -> None:
+    scene.browser.open(f"{scene.address}{reverse('admin:agents_agent_add')}")
+    scene.browser.fill("#id_name", "Vega")
+    assert scene.browser.evaluate(TWICE) == [False, True]
+
+
+def test_a_refused_form_keeps_what_was_typed(scene: AccessScene) -> None:
+    browser = scene.browser
+    workflow = next(row for row in scene.world.rows if row._meta.label == "workflows.Workflow")
+    field = "#start-run [name=values]"
+    browser.open(f"{scene.address}{page_of(workflow)}")
+    browser.fill(field, "topic: eels")
+    browser.click("#start-run button")
+    assert "Nothing was done" in browser.text(".errornote")
+    assert browser.evaluate(f"document.querySelector('{field}').value") == "topic: eels"
+    browser.open(f"{scene.address}{page_of(workflow)}")
+    assert browser.evaluate(f"document.querySelector('{field}').value") == ""
+
+
+def test_the_tab_of_the_page_is_in_view_on_a_phone(scene: AccessScene) -> None:
+    browser = scene.browser
+    browser.view(width=PHONE)
+    browser.open(f"{scene.address}{reverse('admin:tools_toolserver_changelist')}")
+    edges = "(({left, right}) => [left, right])(document.querySelector('#section-tabs [aria-current]').getBoundingClientRect())"
+    left, right = browser.evaluate(edges)
+    browser.view(width=DESKTOP)
+    assert 0 <= left < right <= PHONE
+
+
+def test_times_to_the_minute_stay_so_in_the_viewers_zone(scene: AccessScene) -> None:
+    browser = scene.browser
+    session = next(row for row in scene.world.rows if row._meta.label == "contacts.ChatSession")
+    browser.set_zone("Asia/Tokyo")
+    browser.open(f"{scene.address}{page_of(session)}")
+    assert re.search(r"\d\d-\d\d \d\d:\d\d GMT", browser.text("h1"))
+    browser.set_zone("")
+
+
 def test_moving_parts_update_and_report_a_lost_connection(scene: AccessScene) -> None:
     browser = scene.browser
     browser.open(f"{scene.address}/admin/")
@@ -268,3 +331,16 @@ def test_pages_are_read_and_used_without_a_script(scene: AccessScene) -> None:
             assert browser.evaluate(f"{beside} >= document.querySelector('#nav-sidebar').offsetWidth"), page
     finally:
         browser.view(scripts=True)
+
+
+def test_long_names_fit_a_phone(scene: AccessScene) -> None:
+    browser, name = scene.browser, "Donaudampfschifffahrt" * 4
+    rename_scene(scene.world, name)
+    browser.view(width=PHONE)
+    found = []
+    for address in (scene.world.agent_page, reverse("admin:agents_agent_add"), reverse("admin:operations")):
+        browser.open(f"{scene.address}{address}")
+        assert name in browser.text(CONTENT), address
+        found += find_overflow(browser)
+    browser.view(width=DESKTOP)
+    assert found == []

@@ -185,7 +185,9 @@ def killed_pid(newcomer: Newcomer) -> int:
 def test_a_memory_and_its_score_are_found(newcomer: Newcomer) -> None:
     browser = newcomer.browser
     newcomer.open("memories/recall/")
-    browser.evaluate("document.querySelector('#recall select[name=agent]').selectedIndex = 1")
+    browser.fill(
+        "#recall [name=agent]", browser.evaluate("document.querySelector('#agent-names option').value")
+    )
     browser.fill("#recall input[name=q]", "When does the ferry leave?")
     newcomer.follow("#recall button[type=submit]")
     assert "leaves at seven" in browser.text("#recalled li")
@@ -216,6 +218,7 @@ def test_a_members_access_ends_at_once(newcomer: Newcomer) -> None:
         newcomer.open("tenants/membership/?q=ben")
         newcomer.follow("#result_list tbody a")
         newcomer.picture("member")
+        browser.evaluate("window.confirm = () => true")
         assert "ben is no longer a member. Ended 1 session of ben." in newcomer.follow(
             "#member-acts button[value=end]"
         )

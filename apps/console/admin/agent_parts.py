@@ -27,10 +27,20 @@ from arbor.heartbeat.budgets import BudgetKind
 class AgentStateAdmin(AgentRowsAdmin):
     """List agents' states."""
 
-    list_display = ("agent_link", "energy", "beats", "nops", "last_beat_at")
+    list_display = ("agent_link", "energy", "heartbeats", "nops", "last_heartbeat")
     ordering = ("-agent_id",)
-    fields = ("agent", "energy", "beats", "nops", "last_beat_at", "last_user_contact_at", "memory_json")
+    fields = (
+        "agent",
+        "energy",
+        "heartbeats",
+        "nops",
+        "last_heartbeat",
+        "last_user_contact_at",
+        "memory_json",
+    )
 
+    heartbeats = columns.number("beats", "heartbeats")
+    last_heartbeat = columns.moment("last_beat_at", "last heartbeat")
     memory_json = columns.json("working_memory", "working memory")
 
 
@@ -64,7 +74,9 @@ class RequestedCapabilityAdmin(AgentRowsAdmin):
 
     list_display = ("agent_link", "resource", "description")
     ordering = ("-id",)
-    fields = ("agent", "resource", "description", "constraints")
+    fields = ("agent", "resource", "description", "constraints_shown")
+
+    constraints_shown = columns.json("constraints", "constraints")
 
 
 @admin.register(AgentPolicy)
@@ -79,7 +91,10 @@ class AgentPolicyAdmin(FoundByAgentAdmin):
     ordering = ("-agent_id",)
     empty_value_display = "none of its own"
     shows_empty = True
-    list_display = ("agent_link", "budget", "hours", "adaptive", "daily_beats", "daily_tokens", "daily_usd")
+    list_display = (
+        *("agent_link", "budget", "hours", "adaptive"),
+        *("daily_heartbeats", "daily_tokens", "daily_cost"),
+    )
     fields = (
         "agent",
         "budget",
@@ -88,12 +103,15 @@ class AgentPolicyAdmin(FoundByAgentAdmin):
         "models_by_tier",
         "hours",
         "adaptive",
-        "daily_beats",
+        "daily_heartbeats",
         "daily_tokens",
-        "daily_usd",
+        "daily_cost",
         "follow_ups",
         "voices",
     )
+
+    daily_heartbeats = columns.number("daily_beats", "daily heartbeats", empty=empty_value_display)
+    daily_cost = columns.dollars("daily_usd", "daily cost", empty=empty_value_display)
 
     @admin.display(description="active hours")
     def hours(self, policy: AgentPolicy) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import islice
 from typing import Any
 
 from django.contrib import admin, messages
@@ -26,6 +28,8 @@ from arbor.errors import IdentityRefused, Invalid, NotFound
 
 #: The most agents that one act changes; the command line changes more.
 MAX_SELECTED = 200
+#: Reasons of refusals that an act shows, and names of agents with each.
+_REASONS_SHOWN, _NAMES_SHOWN = 5, 3
 
 
 def _act_of(verb: str, label: str) -> Any:
@@ -173,18 +177,33 @@ class AgentAdmin(AddPageAdmin, PageAdmin):
         """Perform an act on the selected agents, each in a savepoint of its own; a refusal does not stop the acts on the others."""
         agents = list(queryset.order_by("id")[: MAX_SELECTED + 1])
         if len(agents) > MAX_SELECTED:
-            messages.error(request, f"Nothing was done: choose at most {MAX_SELECTED} agents at a time.")
+            messages.error(
+                request,
+                f"Nothing was done: choose at most {MAX_SELECTED} agents at a time; the page Operations pauses and resumes all.",
+            )
             return
         done = 0
+        refused: dict[str, list[str]] = {}
         for agent in agents:
             try:
                 with transaction.atomic(using=APP):
                     carry_out(verb=verb, agent_id=agent.id, actor=actor_of(request))
                 done += 1
             except (Invalid, IdentityRefused, NotFound) as refusal:
-                messages.warning(request, f"{agent.name}: {refusal}.")
+                refused.setdefault(str(refusal).removeprefix(f"{agent.name} "), []).append(agent.name)
+        for reason, names in islice(refused.items(), _REASONS_SHOWN):
+            messages.warning(request, f"{_first_of(names)}: {reason}.")
+        if len(refused) > _REASONS_SHOWN:
+            others = sum(map(len, islice(refused.values(), _REASONS_SHOWN, None)))
+            messages.warning(request, f"Refused for other reasons: {others} more.")
         if done:
             messages.success(request, f"Done for {done} agent{'s' if done != 1 else ''}.")
+
+
+def _first_of(names: Sequence[str]) -> str:
+    """Return the first names of a list, and the number of the others."""
+    shown = ", ".join(names[:_NAMES_SHOWN])
+    return f"{shown} and {len(names) - _NAMES_SHOWN} more" if len(names) > _NAMES_SHOWN else shown
 
 
 def _related(agent: Agent, name: str) -> Any:

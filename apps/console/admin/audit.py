@@ -11,6 +11,7 @@ from django.db.models import Q, QuerySet
 from django.http import HttpRequest
 from unfold.contrib.filters.admin import ChoicesDropdownFilter
 
+from apps.agents.models import Agent
 from apps.audit.models import AuditAction, AuditEvent, PlatformEvent
 from apps.audit.services import LOOKUP_VERB
 from apps.audit.services.search import AuditFilter
@@ -29,7 +30,10 @@ class _EventColumns:
     list_display: Any = ("happened", "level_badge", "action_badge", "actor", "message")
     list_filter: Any = (("level", ChoicesDropdownFilter), ("action", ChoicesDropdownFilter))
     sortable_by: Any = ()
-    fields: Any = ("action", "level", "actor", "message", "at", "detail_shown", "before_shown", "after_shown")
+    fields: Any = (
+        *("action_badge", "level_badge", "actor", "message", "at"),
+        *("detail_shown", "before_shown", "after_shown"),
+    )
 
     happened = columns.moment("at", "when")
     level_badge = columns.cell("level", lambda event: cells.badge(event.level, _LEVEL_LOOKS[event.level]))
@@ -83,9 +87,17 @@ class AuditEventAdmin(_EventColumns, ConsoleAdmin):
     # An agent's page links to the agent's acts.
     linked_lookups = frozenset({"agent_id__exact"})
     fields = (
-        *("action", "level", "actor", "message", "at", "agent_id"),
+        *("action_badge", "level_badge", "actor", "message", "at", "agent"),
         *("detail_shown", "before_shown", "after_shown"),
     )
+
+    @admin.display(description="agent")
+    def agent(self, event: AuditEvent) -> str:
+        """Link the agent by its name; an agent that was destroyed has its id only."""
+        if event.agent_id is None:
+            return "–"
+        name = Agent.objects.filter(id=event.agent_id).values_list("name", flat=True).first()
+        return str(event.agent_id) if name is None else cells.link("agents_agent", event.agent_id, name)
 
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Any], search_term: str

@@ -86,8 +86,8 @@ class LedgerEntryAdmin(AgentRowsAdmin):
         "estimated_tokens",
         "output_tokens",
         "cached_tokens",
-        "cost_usd",
-        "latency_ms",
+        "cost",
+        "latency",
         "tries",
         "at",
     )
@@ -102,9 +102,7 @@ class LedgerEntryAdmin(AgentRowsAdmin):
         return entries
 
     written = columns.moment("at", "when")
-    cost = columns.cell(
-        "cost", lambda entry: "unknown" if entry.cost_usd is None else f"${entry.cost_usd:.5f}"
-    )
+    cost = columns.dollars("cost_usd", "cost")
     latency = columns.cell("latency", lambda entry: cells.milliseconds(entry.latency_ms))
 
 
@@ -112,11 +110,14 @@ class LedgerEntryAdmin(AgentRowsAdmin):
 class DailyUsageAdmin(AgentRowsAdmin):
     """List the heartbeats, calls, tokens and costs by agent and day (UTC)."""
 
-    list_display = ("day", "agent_link", "beats", "calls", "tokens", "cost", "level_badge")
+    list_display = ("day", "agent_link", "heartbeats", "calls", "token_count", "cost", "level_badge")
     list_filter = filters_by_agent()
-    fields = ("agent", "day", "beats", "calls", "tokens", "cost_usd", "level")
+    fields = ("agent", "day", "heartbeats", "calls", "token_count", "cost", "level")
 
-    cost = columns.cell("cost", lambda usage: f"${usage.cost_usd:.4f}")
+    heartbeats = columns.number("beats", "heartbeats")
+    token_count = columns.number("tokens", "tokens")
+
+    cost = columns.dollars("cost_usd", "cost")
     level_badge = columns.badge("level", "budget")
 
 
@@ -141,7 +142,7 @@ class ProviderKeyAdmin(ConsoleAdmin):
         "provider",
         "key",
         "base_url",
-        "listed",
+        "listed_shown",
         "checked_at",
         "entered_by",
         "entered_at",
@@ -153,3 +154,4 @@ class ProviderKeyAdmin(ConsoleAdmin):
         return rows.defer("sealed_key")
 
     key = columns.cell("key ends with", lambda row: row.key_end or "–")
+    listed_shown = columns.lines("listed", "listed")

@@ -108,7 +108,6 @@ class HeartbeatScheduleAdmin(FoundByAgentAdmin):
     """List heartbeat schedules."""
 
     list_display = ("agent_link", "state_badge", "next_due", "interval", "lease", "attempts", "problem")
-    list_display_links = None
     list_filter = filters("state")
     ordering = ("next_due_at", "agent_id")
     # Each agent has one row.

@@ -24,9 +24,18 @@ class _SkillAdmin(ConsoleAdmin):
     list_display: tuple[str, ...] = ("name", "version", "tokens", "summary", "updated_at")
     search_fields = ("name",)
     ordering = ("name",)
-    fields: tuple[str, ...] = ("name", "version", "description", "tags", "tokens", "digest", "updated_at")
+    fields: tuple[str, ...] = (
+        "name",
+        "version",
+        "description",
+        "tags_shown",
+        "tokens",
+        "digest",
+        "updated_at",
+    )
 
     summary = columns.beginning("description", "description")
+    tags_shown = columns.lines("tags", "tags")
 
 
 @admin.register(Skill)
@@ -82,7 +91,8 @@ class SignalSubscriptionAdmin(AgentRowsAdmin):
     """List the subscriptions of agents to signals; changed on the page of an agent's subscriptions."""
 
     list_display = ("agent_link", "signals", "source", "created_by", "created_at")
-    list_select_related = ("agent", "source")
+    joined = ("agent", "source")
+    deferred = (*AgentRowsAdmin.deferred, "source__character", "source__genome", "source__pipeline")
     ordering = ("-agent_id", "created_at")
     fields = ("agent", "signals", "source", "position", "created_by", "created_at")
 

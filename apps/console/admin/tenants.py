@@ -67,10 +67,10 @@ class TenantAdmin(PlatformAdmin):
     fields = (
         "name",
         "slug",
-        "status",
-        "daily_beats",
-        "daily_tokens",
-        "daily_usd",
+        "status_badge",
+        "daily_heartbeats",
+        "daily_token_limit",
+        "daily_cost",
         "energy_terms",
         "created_at",
     )
@@ -95,6 +95,9 @@ class TenantAdmin(PlatformAdmin):
         return super().export_view(request, kind)
 
     status_badge = columns.badge("status", "status")
+    daily_heartbeats = columns.number("daily_beats", "daily heartbeats", empty="unlimited")
+    daily_token_limit = columns.number("daily_tokens", "daily tokens", empty="unlimited")
+    daily_cost = columns.dollars("daily_usd", "daily cost", empty="unlimited")
     energy_terms = columns.cell(
         "energy of its agents",
         lambda tenant: (energy_terms(tenant=tenant.energy, agent=None) or EnergyTerms()).describe(),

@@ -38,11 +38,12 @@ class UpkeepAdmin(_PerMemoryAdmin):
     """List the maintenance flags and the neighborhood of each memory."""
 
     list_display = ("memory_link", "agent_link", "neighbors_counted", "computed", "waiting")
-    fields = ("memory", "agent", "neighbors", "computed_at", *MAINTENANCE_FLAGS)
+    fields = ("memory", "agent", "neighbors_shown", "computed_at", "waiting")
 
     neighbors_counted = columns.cell(
         "neighbors", lambda upkeep: "–" if upkeep.neighbors is None else str(len(upkeep.neighbors))
     )
+    neighbors_shown = columns.json("neighbors", "neighbors")
     computed = columns.moment("computed_at", "computed")
     waiting = columns.cell(
         "waits for",

@@ -26,6 +26,7 @@ from apps.authority.services.explanations import (
 )
 from apps.authority.services.grants import delegate_capability, grant_capability, revoke_capability
 from apps.console.access import Right, actor_of, has_right, require_member
+from apps.console.forms import chosen_agent
 from apps.console.row_acts import RowAct, run_act
 from apps.console.views import console_page, refuse
 from arbor.agents.capabilities import SCHEME
@@ -62,8 +63,8 @@ class CapabilityPage:
     grants: list[GrantLine]
     #: Names of actions, to choose from.
     actions: list[str]
-    #: (id, name) of other agents.
-    others: list[tuple[UUID, str]]
+    #: The names of other agents, to suggest.
+    others: list[str]
     asked: str
     report: DenialReport | None
     fault: str
@@ -95,7 +96,7 @@ def _read(request: HttpRequest, agent: Agent) -> CapabilityPage:
             report = explain_denial(agent_id=agent.id, resource=asked)
         except Invalid as error:
             fault = str(error)
-    others = Agent.objects.exclude(id=agent.id).order_by("name").values_list("id", "name")
+    others = Agent.objects.exclude(id=agent.id).order_by("name").values_list("name", flat=True)
     return CapabilityPage(
         agent=agent,
         grants=[
@@ -132,12 +133,12 @@ def _grant(request: HttpRequest, agent_id: UUID) -> str:
 
 
 def _delegate(request: HttpRequest, agent_id: UUID) -> str:
-    other = read_id(request.POST.get("to"))
+    other = chosen_agent({"agent": request.POST.get("to", "")})
     if other is None:
-        raise Invalid("choose the agent that receives the capability")
+        raise Invalid("there is no such agent; write the name or id of the one that receives the capability")
     row = delegate_capability(
         capability_id=_posted_capability(request, agent_id),
-        to_agent_id=other,
+        to_agent_id=other.id,
         constraints=_constraints(request),
         actor=actor_of(request),
     )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from secrets import token_hex
+
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
@@ -32,7 +34,8 @@ def create_tenant(request: HttpRequest) -> HttpResponse:
     if not is_platform_operator(request):
         raise PermissionDenied("only superusers create tenants")
     name = " ".join(request.POST.get("name", "").split())
-    slug = slugify(name)[:SLUG_LENGTH] or "tenant"
+    # A name in another script has no letters for a slug.
+    slug = slugify(name)[:SLUG_LENGTH] or f"tenant-{token_hex(3)}"
     try:
         tenant = open_tenant(slug=slug, name=name, actor=actor_of(request))
         set_member_role(

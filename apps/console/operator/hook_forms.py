@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from typing import Any
-from uuid import UUID
 
 from django import forms
 from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextareaWidget, UnfoldAdminTextInputWidget
 
-from apps.console.forms import ServiceForm, agent_choices, agent_or_all_choices
+from apps.console.forms import AgentField, ServiceForm
 from apps.console.pages.hooks import latest_body
 from apps.contacts.models import Hook
 from apps.contacts.services.hooks import (
@@ -125,9 +124,7 @@ class NewHookForm(MappingForm):
     """The form of a new hook."""
 
     name = _line("Name", required=True, length=NAME_LENGTH)
-    agent = forms.ChoiceField(
-        choices=agent_choices,
-        widget=UnfoldAdminSelectWidget(),
+    agent = AgentField(
         help_text="Perceives each delivery, as text of others.",
     )
     kind = forms.ChoiceField(choices=_KINDS, widget=UnfoldAdminSelectWidget())
@@ -153,7 +150,7 @@ class NewHookForm(MappingForm):
         kind = HookKind(wanted["kind"])
         new = NewHook(
             name=wanted["name"],
-            agent_id=UUID(wanted["agent"]),
+            agent_id=wanted["agent"],
             kind=kind,
             signature_header=wanted["signature_header"],
             mapping=self.mapping() if kind is HookKind.JSON else {},
@@ -176,10 +173,8 @@ class NewWebhookForm(ServiceForm):
         length=2_000,
         help_text="Separated by commas; memory.goal_* means all that begin so. Empty: all signals.",
     )
-    agent = forms.ChoiceField(
-        choices=agent_or_all_choices,
+    agent = AgentField(
         required=False,
-        widget=UnfoldAdminSelectWidget(),
         help_text="Empty: the signals of all agents.",
     )
 
@@ -191,7 +186,7 @@ class NewWebhookForm(ServiceForm):
                 name=wanted["name"],
                 url=wanted["url"],
                 signals=_names(wanted["signals"]),
-                agent_id=UUID(wanted["agent"]) if wanted["agent"] else None,
+                agent_id=wanted["agent"],
                 actor=actor,
             )
         return None

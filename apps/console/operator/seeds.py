@@ -16,6 +16,7 @@ from django.views.decorators.http import require_POST, require_safe
 
 from apps.console import cells
 from apps.console.access import Right, actor_of, has_right, require_member
+from apps.console.forms import chosen_agent
 from apps.console.views import console_page, refuse
 from apps.fleet.seeds.files import VerifiedSeed, compare_seeds
 from apps.fleet.seeds.importing import ImportOptions, fork_agent, import_seed
@@ -114,10 +115,9 @@ def _answer[Subject](
 
 
 def _save(request: HttpRequest, access: Access, _: None) -> SeedAnswer:
+    agent_id = _posted_agent(request, access)
     with tenant_transaction(access.tenant_id):
-        saved = save_seed(
-            agent_id=_posted_agent(request), reason=SeedReason.REQUESTED, actor=actor_of(request)
-        )
+        saved = save_seed(agent_id=agent_id, reason=SeedReason.REQUESTED, actor=actor_of(request))
     return SeedAnswer(
         text=f"A seed of {saved.name} is saved.", address=cells.page_of("fleet_savedseed", saved.id)
     )
@@ -126,7 +126,7 @@ def _save(request: HttpRequest, access: Access, _: None) -> SeedAnswer:
 def _fork(request: HttpRequest, access: Access, _: None) -> SeedAnswer:
     report = fork_agent(
         tenant_id=access.tenant_id,
-        agent_id=_posted_agent(request),
+        agent_id=_posted_agent(request, access),
         name=request.POST.get("name", ""),
         actor=actor_of(request),
     )
@@ -188,7 +188,7 @@ def _merge(request: HttpRequest, access: Access, seed_id: UUID) -> SeedAnswer:
     with _opened(request, access, seed_id) as seed:
         report = merge_seed(
             tenant_id=access.tenant_id,
-            agent_id=_posted_agent(request),
+            agent_id=_posted_agent(request, access),
             seed=seed,
             options=MergeOptions(trust_foreign=_trusts(request), dry_run=_is_dry_run(request)),
             actor=actor_of(request),
@@ -239,11 +239,12 @@ def _opened(request: HttpRequest, access: Access, seed_id: UUID) -> AbstractCont
     return verified_saved_seed(tenant_id=access.tenant_id, seed_id=seed_id, actor=actor_of(request))
 
 
-def _posted_agent(request: HttpRequest) -> UUID:
-    agent_id = read_id(request.POST.get("agent", ""))
-    if agent_id is None:
-        raise Invalid("choose an agent")
-    return agent_id
+def _posted_agent(request: HttpRequest, access: Access) -> UUID:
+    with tenant_transaction(access.tenant_id):
+        agent = chosen_agent(request.POST)
+    if agent is None:
+        raise Invalid("there is no such agent; write its name or id")
+    return agent.id
 
 
 def _is_dry_run(request: HttpRequest) -> bool:

@@ -14,6 +14,7 @@ from django.views.decorators.http import require_http_methods
 from apps.agents.models import Agent
 from apps.agents.services.lookup import agent_by_id
 from apps.console.access import Right, actor_of, has_right, require_member
+from apps.console.forms import chosen_agent
 from apps.console.views import console_page, refuse
 from apps.knowledge.models import SignalSubscription
 from apps.knowledge.services.subscriptions import (
@@ -24,7 +25,7 @@ from apps.knowledge.services.subscriptions import (
     unsubscribe,
 )
 from apps.tenants.scope import APP
-from arbor.errors import ArborError, NotFound
+from arbor.errors import ArborError, Invalid, NotFound
 from arbor.ids import read_id
 from arbor.knowledge.subscriptions import SignalSource
 from arbor.signals import CATALOGUE
@@ -49,7 +50,7 @@ class SubscriptionsPage:
     lines: list[SubscriptionLine]
     #: Names of signals with their meanings.
     signals: list[tuple[str, str]]
-    peers: list[tuple[UUID, str]]
+    peers: list[str]
     may_operate: bool
 
 
@@ -63,7 +64,7 @@ def show_subscriptions(request: HttpRequest, agent_id: UUID) -> HttpResponse:
             return refuse(request, agent_id=agent_id, attempted="change the subscriptions of an agent")
         _apply(request, agent)
         return HttpResponseRedirect(reverse("admin:agent-subscriptions", args=[agent_id]))
-    others = Agent.objects.exclude(id=agent.id).order_by("name").values_list("id", "name")
+    others = Agent.objects.exclude(id=agent.id).order_by("name").values_list("name", flat=True)
     page = SubscriptionsPage(
         agent=agent,
         lines=[SubscriptionLine(row=row, about=_about(row)) for row in subscriptions_of(agent.id)],
@@ -100,10 +101,13 @@ def _end(request: HttpRequest, agent: Agent) -> SignalSubscription:
 def _wanted(request: HttpRequest) -> NewSubscription:
     about = request.POST.get("about", "")
     is_peer = about not in (SignalSource.SHARED, SignalSource.OWN)
+    peer = chosen_agent({"agent": request.POST.get("peer", "")}) if is_peer else None
+    if is_peer and peer is None:
+        raise Invalid("there is no such agent; write the name or id of the other agent")
     return NewSubscription(
         names=request.POST.get("names", "").replace(",", " ").split(),
         source=SignalSource.PEER if is_peer else SignalSource(about),
-        peer_id=read_id(about) if is_peer else None,
+        peer_id=peer.id if peer is not None else None,
     )
 
 

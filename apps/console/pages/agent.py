@@ -123,6 +123,17 @@ class AgentOverview:
         """Return the last heartbeat."""
         return self.strip[-1] if self.strip else None
 
+    @property
+    def in_conversation(self) -> bool:
+        """Return whether a conversation suspends the schedule."""
+        paused_until = self.schedule.paused_until if self.schedule else None
+        return paused_until is not None and paused_until > datetime.now(UTC)
+
+    @property
+    def last_mode(self) -> str:
+        """Return the mode of the last heartbeat that chose one: a skipped heartbeat has none; empty if none did."""
+        return next((heartbeat.mode for heartbeat in reversed(self.strip) if heartbeat.mode), "")
+
 
 @dataclass(frozen=True, kw_only=True)
 class IdentityPanel:

@@ -82,7 +82,10 @@ def _asked_by(row: ExternalCall) -> SafeString:
     episode = row.subject.get("episode")
     if episode:
         return cells.link("memories_episode", episode, "maintenance, about an episode")
-    return cells.clipped(f"maintenance, about {len(row.subject.get('memories', ()))} memories", 70)
+    memories = row.subject.get("memories", ())
+    if len(memories) == 1:
+        return cells.link("memories_memory", memories[0], "maintenance, about a memory")
+    return cells.clipped(f"maintenance, about {len(memories)} memories", 70)
 
 
 def read_call(call: ExternalCall, paid: LedgerEntry | None) -> Call:

@@ -64,6 +64,7 @@ class FleetPage:
     #: The numbers of heartbeats of the last 24 hours by status.
     heartbeats: dict[str, int]
     hours: Sequence[Hour]
+    #: Whether the heartbeats are the newest SAMPLE only.
     sampled: bool
     due: int
     oldest_due: datetime | None
@@ -84,6 +85,14 @@ class FleetPage:
     #: The numbers of agents whose daily budget runs low, and of halted ones among them.
     low_budget: int
     halted: int
+
+    #: The most heartbeats and calls that are counted.
+    sample = SAMPLE
+
+    @property
+    def calls_sampled(self) -> bool:
+        """Return whether tokens and cost are those of the newest SAMPLE calls only."""
+        return self.calls == SAMPLE
 
     @property
     def agent_count(self) -> int:

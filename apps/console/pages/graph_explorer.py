@@ -65,7 +65,7 @@ def read_graph(parameters: Mapping[str, Any]) -> GraphPage:
     node = nodes[0] if nodes else None
     relations = _relations(agent, node) if agent and node else []
     return GraphPage(
-        agents=agent_choices(chosen=agent),
+        agents=agent_choices(),
         agent=agent,
         node=node,
         relations=relations,

@@ -16,6 +16,7 @@ from django.db.models.functions import TruncDay, TruncHour
 from apps.agents.models import Agent, AgentPolicy
 from apps.calls.models import DailyUsage, LedgerEntry
 from apps.calls.services.usage import tenant_used
+from apps.console.cells import dollars
 from apps.console.forms import agent_choices, chosen_agent
 from apps.console.pages.fleet import SAMPLE
 from apps.console.pictures.bars import Bar, draw_bars
@@ -60,11 +61,18 @@ class BudgetLine:
     """A daily limit, the used amount, and the time when the limit is reached at the pace of today."""
 
     what: str
-    unit: str
     used: Decimal | int
     limit: Decimal | int
     #: None: not today.
     ends_at: datetime | None
+
+    @property
+    def amounts(self) -> str:
+        """Return the used amount and the limit as text."""
+        used, limit = self.used, self.limit
+        return (
+            f"{dollars(used)} of {dollars(limit)}" if isinstance(limit, Decimal) else f"{used:,} of {limit:,}"
+        )
 
     @property
     def share(self) -> float:
@@ -122,7 +130,7 @@ def read_ledger(parameters: Any, *, now: datetime | None = None) -> LedgerPage:
     bars, priced = _bars(entries, now=now, days=int(days))
     total = _group("all", None, entries.aggregate(**_SUMS))
     return LedgerPage(
-        agents=agent_choices(chosen=agent),
+        agents=agent_choices(),
         agent=agent,
         days=days,
         by=by,
@@ -228,7 +236,8 @@ def _bars(entries: QuerySet[LedgerEntry], *, now: datetime, days: int) -> tuple[
         row: Mapping[str, Any] = rows.get(start, {})
         cost, tokens, calls = row.get("cost") or Decimal(0), row.get("tokens") or 0, row.get("calls") or 0
         shown = f"{start:%Y-%m-%d %H:%M} UTC" if hourly else f"{start:%Y-%m-%d}"
-        values.append((float(cost), float(tokens), f"{shown}: {calls} calls, {tokens:,} tokens, ${cost:.4f}"))
+        title = f"{shown}: {calls:,} call{'s' if calls != 1 else ''}, {tokens:,} tokens, {dollars(cost)}"
+        values.append((float(cost), float(tokens), title))
     priced = any(cost for cost, _, _ in values)
     return draw_bars([(cost if priced else tokens, title) for cost, tokens, title in values]), priced
 
@@ -258,15 +267,14 @@ def _lines(limits: Amounts, used: Amounts, now: datetime) -> list[BudgetLine]:
     return [
         BudgetLine(
             what=what,
-            unit=unit,
             used=spent or 0,
             limit=limit,
             ends_at=used_up_at(used=float(spent or 0), limit=float(limit), now=now),
         )
-        for what, unit, limit, spent in (
-            ("Heartbeats", "", limits.beats, used.beats),
-            ("Tokens", "", limits.tokens, used.tokens),
-            ("US dollars", "$", limits.usd, used.usd),
+        for what, limit, spent in (
+            ("Heartbeats", limits.beats, used.beats),
+            ("Tokens", limits.tokens, used.tokens),
+            ("US dollars", limits.usd, used.usd),
         )
         if limit is not None
     ]

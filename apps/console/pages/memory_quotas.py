@@ -27,7 +27,7 @@ class MemoryQuotasPage:
 def read_memory_quotas(parameters: Mapping[str, str]) -> MemoryQuotasPage:
     """Read the page for the parameters of its address. Reading changes nothing."""
     agent = chosen_agent(parameters)
-    agents = agent_choices(chosen=agent)
+    agents = agent_choices()
     if agent is None:
         return MemoryQuotasPage(agents=agents, agent=None)
     return MemoryQuotasPage(

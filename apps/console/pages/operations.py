@@ -21,7 +21,7 @@ from apps.heartbeats.models import Process
 from apps.heartbeats.services.processes import SILENT_AFTER
 from apps.maintenance.services.recovery import FailedMaintenanceCall, failed_maintenance_calls
 from apps.memories.models import Episode, Memory, Upkeep
-from apps.memories.services.jobs.health import Health, read_health
+from apps.memories.services.jobs.health import MAX_COUNTED, Health, read_health
 from apps.queues import Queue
 from apps.tenants.models import Tenant
 from apps.tenants.scope import OPS
@@ -94,6 +94,9 @@ class OperationsPage:
     paused: str
     health: Health | None
     tenants: Sequence[Tenant]
+
+    #: The count at which the figures of the installation end.
+    health_counted = MAX_COUNTED
 
     @property
     def silent(self) -> int:

@@ -78,7 +78,7 @@ def read_recall(parameters: Any, *, tenant_id: UUID) -> RecallPage:
     """Read the explorer for the parameters of its address, a QueryDict."""
     agent = chosen_agent(parameters)
     asked: dict[str, Any] = {
-        "agents": agent_choices(chosen=agent),
+        "agents": agent_choices(),
         "agent": agent,
         "query": parameters.get("q", "").strip(),
         "types": [name for name in parameters.getlist("type") if name in MemoryType],

@@ -40,7 +40,7 @@ def read_search(parameters: Any, *, tenant_id: UUID) -> SearchPage:
     agent = chosen_agent(parameters)
     limit = parameters.get("limit", "")
     asked: dict[str, Any] = {
-        "agents": agent_choices(chosen=agent),
+        "agents": agent_choices(),
         "agent": agent,
         "query": parameters.get("q", "").strip(),
         "term": parameters.get("term", "").strip()[:TERM_LENGTH],

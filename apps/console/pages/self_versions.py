@@ -39,7 +39,7 @@ class SelfVersionsPage:
 def read_self_versions(parameters: Mapping[str, str]) -> SelfVersionsPage:
     """Read the page for the parameters of its address; a version that is not offered is not compared."""
     agent = chosen_agent(parameters)
-    agents = agent_choices(chosen=agent)
+    agents = agent_choices()
     if agent is None:
         return SelfVersionsPage(agents=agents, agent=None)
     knowledge = load_self_knowledge(agent.id)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import shlex
 from datetime import datetime
 from decimal import Decimal
 from typing import Literal
 from uuid import UUID
 
 from django import template
+from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from apps.console import cells
@@ -93,13 +95,37 @@ def percent(value: float) -> str:
 @register.filter
 def dollars(value: Decimal | None) -> str:
     """Write a price in US dollars, with as many digits as it needs."""
-    if value is None:
-        return "price unknown"
-    if value == 0:
-        return "$0"
-    if value >= 1:
-        return f"${value:,.2f}"
-    return f"${value:.4f}" if value >= Decimal("0.0001") else f"${value:.8f}".rstrip("0")
+    return cells.dollars(value)
+
+
+#: What browsers write in their `User-Agent`, the most telling first, and their names; then systems.
+_BROWSERS = {"Edg/": "Edge", "OPR/": "Opera", "Firefox/": "Firefox", "Chrome/": "Chrome", "Safari/": "Safari"}
+_SYSTEMS = ("Windows", "Android", "iPhone", "iPad", "Mac OS X", "Linux")
+
+
+@register.filter
+def browser(text: str) -> str:
+    """Write the name of a browser and of its system; the beginning of the text for an unknown one."""
+    name = next((name for sign, name in _BROWSERS.items() if sign in text), "")
+    system = next((system for system in _SYSTEMS if system in text), "")
+    return f"{name} on {system}" if name and system else text[:60]
+
+
+@register.filter
+def shell(text: str) -> str:
+    """Write a text as one argument of a command."""
+    return shlex.quote(text)
+
+
+@register.filter
+def commands(text: str) -> SafeString:
+    """Write a text, with what stands between backticks as code."""
+    parts = text.split("`")
+    return format_html_join(
+        "",
+        "{}",
+        ((format_html("<code>{}</code>", part) if place % 2 else part,) for place, part in enumerate(parts)),
+    )
 
 
 @register.filter

@@ -125,7 +125,7 @@ class FailedMaintenanceCall:
     id: UUID
     agent: str
     purpose: str
-    #: `an episode`, or the number of memories.
+    #: `an episode`, `a memory`, or the number of memories.
     about: str
     model: str
     reason: str
@@ -153,7 +153,10 @@ def failed_maintenance_calls(
 
 
 def _about(subject: dict[str, Any]) -> str:
-    return "an episode" if "episode" in subject else f"{len(subject['memories'])} memories"
+    if "episode" in subject:
+        return "an episode"
+    count = len(subject["memories"])
+    return "a memory" if count == 1 else f"{count} memories"
 
 
 def retry_failed_maintenance_calls(*, actor: str, agent_id: UUID | None = None) -> int:

@@ -12,6 +12,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from apps.audit.models import AuditAction, AuditEvent, PlatformEvent
+from apps.console.templatetags.console import browser
 from apps.fleet import accounts
 from apps.fleet.accounts import change_password
 from apps.fleet.administration import resume_tenant, suspend_tenant
@@ -326,3 +327,21 @@ def test_a_refused_act_stores_a_bounded_text(viewer: Client, world: World) -> No
         event = AuditEvent.objects.get(action=AuditAction.DENIED)
     assert len(event.message) < 300
     assert event.message.isprintable()
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        (
+            "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/140.0 Safari/537.36",
+            "Chrome on Linux",
+        ),
+        (
+            "Mozilla/5.0 (Windows NT 10.0; Win64; x64; rv:140.0) Gecko/20100101 Firefox/140.0",
+            "Firefox on Windows",
+        ),
+        ("Lynx 2.8", "Lynx 2.8"),
+    ],
+)
+def test_a_session_names_its_browser(text: str, shown: str) -> None:
+    assert browser(text) == shown

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from uuid import uuid4
 
 import pytest
 from django.test import Client
 from django.urls import reverse
 
+from apps import console
 from apps.agents.models import Agent, HeartbeatSchedule, ScheduleState
 from apps.audit.models import AuditAction, AuditEvent
 from apps.console import site
@@ -22,6 +24,21 @@ from arbor.agents.lifecycle import AgentStatus
 from tests.factories.agents import AgentFactory, AgentStateFactory
 from tests.factories.heartbeats import ScheduleFactory
 from tests.support.console import World
+
+#: Forms that ask for a name, a word to confirm or a reason instead of a question.
+ASKING = re.compile(r'data-question=|name="(confirm|reason)"|id="destroy-agent"')
+
+
+def test_each_dangerous_form_asks_before_it_is_sent() -> None:
+    folder = Path(console.__file__).parent / "templates"
+    forms = [
+        form
+        for page in folder.rglob("*.html")
+        for form in re.findall(r"<form.*?</form>", page.read_text(), re.S)
+    ]
+    dangerous = [form for form in forms if "ar-danger" in form]
+    assert len(dangerous) > 10
+    assert [form for form in dangerous if not ASKING.search(form)] == []
 
 
 @pytest.fixture(autouse=True)
@@ -199,6 +216,18 @@ def test_an_operator_pauses_selected_agents(operator: Client, world: World) -> N
     assert "Third: cannot pause an agent that is paused" in text
     with tenant_transaction(world.tenant.id):
         assert set(Agent.objects.values_list("status", flat=True)) == {AgentStatus.PAUSED}
+
+
+def test_agents_refused_for_one_reason_share_a_message(operator: Client, world: World) -> None:
+    with tenant_transaction(world.tenant.id):
+        agents = [AgentFactory(name=f"Vega {place}", status=AgentStatus.PAUSED) for place in range(5)]
+    response = operator.post(
+        reverse("admin:agents_agent_changelist"),
+        {"action": "run_now_selected", "_selected_action": [str(agent.id) for agent in agents]},
+        follow=True,
+    )
+    (message,) = response.context["messages"]
+    assert str(message).startswith("Vega 0, Vega 1, Vega 2 and 2 more: is paused; only an active agent")
 
 
 def test_a_suspended_identity_does_not_stop_acts_on_others(operator: Client, world: World) -> None:

@@ -18,13 +18,14 @@ from apps.authority.models import TrustScore
 from apps.calls.models import DailyUsage
 from apps.console import paging
 from apps.console.pages import agent as agent_page
-from apps.console.pages.agent import read_agent
+from apps.console.pages.agent import read_agent, read_agent_overview
 from apps.console.paging import INLINE_ROWS
 from apps.fleet.administration import set_tenant_energy
 from apps.fleet.policy import set_policy
 from apps.tenants.scope import tenant_transaction
 from tests.factories.agents import AgentFactory
 from tests.factories.goals import GoalFactory, ProgressNoteFactory
+from tests.factories.heartbeats import HeartbeatFactory
 from tests.factories.rows import minutes_ago
 from tests.factories.skills import AgentSkillFactory
 from tests.integration.console.test_metrics import TOKEN, read_figures, scrape
@@ -58,6 +59,22 @@ def test_goals_are_counted_and_open_ones_shown_first(world: World, monkeypatch: 
         page = read_agent(agent, may_operate=False, may_approve=False, may_own=False)
     found = {column.state: (column.count, len(column.goals)) for column in page.columns}
     assert found == {"active": (1, 1), "queued": (0, 0), "backburner": (0, 0), "completed": (3, 1)}
+
+
+def test_an_agents_page_says_that_a_conversation_suspends_it(viewer: Client, world: World) -> None:
+    assert "in a conversation" not in viewer.get(page_of(world.agent)).content.decode()
+    with tenant_transaction(world.tenant.id):
+        until = timezone.now() + timedelta(minutes=5)
+        HeartbeatSchedule.objects.filter(agent=world.agent).update(paused_until=until)
+    assert "in a conversation" in viewer.get(page_of(world.agent)).content.decode()
+
+
+def test_the_last_mode_is_that_of_a_heartbeat_which_was_not_skipped(world: World) -> None:
+    with tenant_transaction(world.tenant.id):
+        agent = AgentFactory()
+        HeartbeatFactory(agent=agent, mode="reflection", started_at=minutes_ago(9))
+        HeartbeatFactory(agent=agent, mode="", status="skipped", number=0)
+        assert read_agent_overview(agent).last_mode == "reflection"
 
 
 def test_rows_of_agents_are_found_by_words(viewer: Client, world: World) -> None:

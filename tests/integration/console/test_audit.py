@@ -18,6 +18,7 @@ from apps.console import windows
 from apps.tenants.models import Role, Tenant
 from apps.tenants.scope import tenant_transaction
 from tests.integration.audit.conftest import record_acts, seal
+from tests.support.console import World, page_of
 
 type SignIn = Callable[[Role], Client]
 
@@ -57,6 +58,14 @@ def test_the_acts_of_an_agent_are_found_however_old(
     record_acts(tenant, "first", "second")
     viewer = as_role(Role.VIEWER)
     assert "named Vega" in text_of(viewer, "audit_auditevent_changelist", agent_id__exact=str(agent_id))
+
+
+def test_an_act_links_its_agent(world: World, viewer: Client) -> None:
+    event = next(row for row in world.rows if isinstance(row, AuditEvent))
+    assert f'href="{world.agent_page}"' in viewer.get(page_of(event)).content.decode()
+    with tenant_transaction(world.tenant.id):
+        destroyed = record(action=AuditAction.OPERATOR_ACT, actor="cli:ann", agent_id=uuid4(), message="gone")
+    assert str(destroyed.agent_id) in viewer.get(page_of(destroyed)).content.decode()
 
 
 def test_a_search_says_where_it_ends(

@@ -45,9 +45,11 @@ def test_an_operator_grants_delegates_and_revokes(operator: Client, world: World
         grant = CapabilityGrant.objects.get(agent_id=world.agent.id, resource="arbor://fs/read/docs")
     assert set(grant.constraints or ()) == {"expires_at", "max_uses", "window"}
     act = {"capability": str(grant.id)}
-    delegated = operator.post(address, {"act": "delegate", "to": str(lyra.id), **act}, follow=True)
+    delegated = operator.post(address, {"act": "delegate", "to": lyra.name, **act}, follow=True)
     assert "is delegated." in delegated.content.decode()
+    assert 'ar-good">in force<' in delegated.content.decode()
     for invalid in (
+        {"act": "delegate", "to": "Nobody", **act},
         {"act": "revoke", "reason": " ", **act},
         {"act": "grant", "resource": "arbor://x/y"},
         {"act": "grant", "resource": "observe", "days": "9999999"},

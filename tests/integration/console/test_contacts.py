@@ -134,12 +134,12 @@ def test_an_answer_quotes_the_message_and_reaches_its_agent(
     operator: Client, world: World, message: OutboxMessage
 ) -> None:
     with captured():
-        page = act(operator, message, "answer", text="Wait for the thaw.")
+        page = act(operator, message, "answer", text="Wait for\r\nthe thaw.")
     assert "receives the answer at its next heartbeat" in page.content.decode()
     with tenant_transaction(world.tenant.id):
         percept = Percept.objects.get(detail__message=str(message.id))
     assert percept.kind == PerceptKind.USER_MESSAGE
-    assert percept.content == f"> The river froze. {HOSTILE}\nWait for the thaw."
+    assert percept.content == f"> The river froze. {HOSTILE}\nWait for\nthe thaw."
     assert reload(message).read_at is not None
     long = store_message(world, content="ice " * 900)
     act(operator, long, "answer", text="So long!")

@@ -11,6 +11,7 @@ from django.test import Client, override_settings
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
+from apps.console import forms
 from apps.contacts.models import Hook, HookDelivery, SignalWebhook
 from apps.contacts.services.hooks import HookWithSecret, NewHook, create_hook
 from apps.contacts.services.signal_webhooks import create_webhook
@@ -70,12 +71,24 @@ def test_a_hook_is_tried_added_and_used(operator: Client, world: World) -> None:
     assert "perceived" in listed
 
 
+def test_an_agent_beyond_the_suggested_ones_is_given_by_name(
+    operator: Client, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(forms, "_AGENTS_OFFERED", 0)
+    payload = {"name": "alarms", "agent": world.agent.name, "kind": "json", **MAPPING}
+    text_of(operator.post(reverse(ADD), payload))
+    unknown = text_of(operator.post(reverse(ADD), {**payload, "name": "more", "agent": "Nobody"}))
+    assert 'value="Nobody"' in unknown
+    with tenant_transaction(world.tenant.id):
+        assert [hook.agent for hook in Hook.objects.filter(name__in=["alarms", "more"])] == [world.agent]
+
+
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
         ({"title": "{a"}, "a single &#x27;{&#x27;"),
         ({"name": ""}, "required"),
-        ({"agent": "x"}, "Select a valid choice"),
+        ({"agent": "x"}, "there is no agent"),
         ({"secret": "short"}, "16 to 200"),
         ({"kind": "github", "signature_header": "X-Sig"}, "only a hook of the kind json"),
         ({"urgent_from": "2"}, "less than or equal to 1"),

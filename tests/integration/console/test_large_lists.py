@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
+from decimal import Decimal
 from typing import Any
 
 import psycopg
 import pytest
 from django.db import connections
 from django.db.models import QuerySet
+from django.template.loader import render_to_string
 from django.test import Client, override_settings
 from django.urls import reverse
 
@@ -120,6 +123,16 @@ def test_filters_read_the_latest_rows(large_world: World, operator: Client) -> N
     )
     assert of_agent.context["cl"].rows_filtered == 0
     assert of_agent.context["cl"].paginator.has_more
+
+
+def test_figures_and_exports_say_that_there_is_more(large_world: World, operator: Client) -> None:
+    with tenant_transaction(large_world.tenant.id):
+        page = replace(fleet.read_fleet(), calls=LIMIT, cost=Decimal(2), sampled=True)
+    cards = render_to_string("console/parts/fleet_cards.html", {"fleet": page})
+    for text in (f"the newest {LIMIT} calls", "$2.00+", "0+ <small>done"):
+        assert text in cards
+    memories = operator.get(reverse("admin:memories_memory_changelist")).content.decode()
+    assert "Export of at most 10,000<" in memories
 
 
 def test_an_old_failure_is_found(large_world: World, operator: Client) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from html import unescape
 
 import pytest
 from django.http import QueryDict
@@ -19,9 +20,14 @@ from apps.console.pages.ledger import LedgerPage, read_ledger
 from apps.console.templatetags.console import dollars, short_count
 from apps.fleet.administration import limit_tenant
 from apps.tenants.scope import tenant_transaction
-from tests.factories.agents import AgentFactory
-from tests.factories.heartbeats import LedgerEntryFactory
-from tests.support.console import World
+from tests.factories.agents import AgentFactory, AgentPolicyFactory
+from tests.factories.heartbeats import (
+    DailyUsageFactory,
+    ExternalCallFactory,
+    HeartbeatFactory,
+    LedgerEntryFactory,
+)
+from tests.support.console import World, page_of
 
 
 def read(world: World, query: str, now: datetime | None = None) -> LedgerPage:
@@ -83,14 +89,19 @@ def test_the_bars_of_the_chart_are_the_sums_of_the_page(world: World) -> None:
         assert sum(bar.value for bar in page.bars) == pytest.approx(float(page.total.cost or 0))
 
 
-def test_an_agent_beyond_the_offered_ones_stays_chosen(
+def test_an_agent_beyond_the_offered_ones_is_chosen_by_name(
     viewer: Client, world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(forms, "_AGENTS_OFFERED", 0)
-    chosen = f'<option value="{world.agent.id}" selected>'
-    for name in ("model-usage", "recall", "self-versions"):
-        text = viewer.get(reverse(f"admin:{name}"), {"agent": str(world.agent.id)}).content.decode()
-        assert chosen in text, name
+    for name in ("model-usage", "recall", "self-versions", "graph", "memory-quotas", "search-sources"):
+        for choice in (str(world.agent.id), world.agent.name):
+            response = viewer.get(reverse(f"admin:{name}"), {"agent": choice})
+            assert response.context["page"].agent == world.agent, name
+            assert f'name="agent" list="agent-names" value="{world.agent.name}"' in response.content.decode()
+        assert (
+            "There is no such agent"
+            in viewer.get(reverse(f"admin:{name}"), {"agent": "Nobody"}).content.decode()
+        )
 
 
 @pytest.mark.usefixtures("entries")
@@ -126,7 +137,7 @@ def test_budgets_show_their_use_and_the_time_of_their_end(world: World) -> None:
     assert (heartbeats.used, heartbeats.limit, heartbeats.look) == (80, 100, "warn")
     assert heartbeats.ends_at == noon.replace(hour=15)
     assert (tokens.ends_at, tokens.look) == (None, "good")
-    (dollars,) = [line for line in page.agent_budget if line.unit == "$"]
+    (dollars,) = [line for line in page.agent_budget if line.what == "US dollars"]
     assert (dollars.share, dollars.look) == (1.0, "bad")
     assert [low.agent.name for low in page.low] == [world.agent.name]
 
@@ -180,6 +191,34 @@ def test_no_call_costs_nothing(world: World) -> None:
 )
 def test_a_cost_above_zero_is_not_written_as_zero(cost: str, text: str) -> None:
     assert dollars(Decimal(cost)) == text
+
+
+def test_commands_name_an_agent_as_one_argument(viewer: Client, world: World) -> None:
+    with tenant_transaction(world.tenant.id):
+        agent = AgentFactory(name="Vega two")
+    text = unescape(viewer.get(reverse("admin:model-usage"), {"agent": "Vega two"}).content.decode())
+    assert "arbor agent policy set 'Vega two' --daily-usd" in text
+    assert "--agent 'Vega two'" in unescape(viewer.get(page_of(agent)).content.decode())
+
+
+def test_small_costs_are_written_alike_on_all_pages(viewer: Client, world: World) -> None:
+    cost = "$0.00000078"
+    with tenant_transaction(world.tenant.id):
+        agent = AgentFactory()
+        LedgerEntryFactory(
+            call=ExternalCallFactory(heartbeat=HeartbeatFactory(agent=agent)), cost_usd=Decimal("0.00000078")
+        )
+        DailyUsageFactory(agent=agent, cost_usd=Decimal("0.00000078"))
+        AgentPolicyFactory(agent=agent, daily_usd=Decimal(1))
+    page = read(world, f"agent={agent.id}")
+    assert [bar.title.rpartition(", ")[2] for bar in page.bars][-1] == cost
+    assert [line.amounts for line in page.agent_budget if "dollars" in line.what] == [f"{cost} of $1.00"]
+    for address in (
+        page_of(agent),
+        reverse("admin:calls_ledgerentry_changelist"),
+        reverse("admin:calls_dailyusage_changelist"),
+    ):
+        assert cost in viewer.get(address).content.decode(), address
 
 
 def test_costs_of_other_tenants_are_not_shown(viewer: Client, world: World, other_world: World) -> None:

@@ -46,6 +46,12 @@ def test_the_sidebar_has_at_most_a_dozen_entries(chief: Client, viewer: Client) 
     assert len(SECTIONS) <= ENTRIES_AT_MOST
 
 
+def test_a_badge_of_the_sidebar_is_on_its_tab_too(viewer: Client, world: World) -> None:
+    response = viewer.get(reverse("admin:contacts_chatsession_changelist"))
+    badges = {title: badge for title, _, _, badge in response.context["section_tabs"].tabs if badge}
+    assert badges == {"Inbox": "1"}
+
+
 @pytest.mark.timeout(300)
 def test_every_page_is_two_clicks_from_the_sidebar(chief: Client) -> None:
     reached = set(entries(chief))
@@ -62,7 +68,7 @@ def test_links_lead_only_to_permitted_pages(viewer: Client, root: Client, world:
     for client in (viewer, root):
         for address in entries(client):
             tabs = client.get(address).context["section_tabs"]
-            for _title, tab, _current in tabs.tabs if tabs else ():
+            for _title, tab, _current, _badge in tabs.tabs if tabs else ():
                 assert client.get(tab).status_code == 200, tab
     shown = set(entries(viewer))
     for label in PLATFORM:

@@ -82,6 +82,12 @@ def test_the_first_step_without_a_tenant_creates_one(root: Client) -> None:
     assert "there is a tenant &#x27;acme-sohne&#x27; already" in repeated.content.decode()
 
 
+def test_tenants_are_named_in_any_script(root: Client) -> None:
+    for name in ("\u05e9\u05dc\u05d5\u05dd", "\u8239"):
+        made = root.post(reverse("admin:tenant-create"), {"name": name}, follow=True)
+        assert f"Created tenant {name}." in made.content.decode()
+
+
 def test_only_superusers_create_tenants(owner: Client, tenant: Tenant) -> None:
     assert owner.post(reverse("admin:tenant-create"), {"name": "Mine"}).status_code == 403
     assert not Tenant.objects.using(OPS).filter(slug="mine").exists()

@@ -14,6 +14,7 @@ from apps.agents.models import Agent, HeartbeatSchedule
 from apps.audit.models import AuditEvent, PlatformEvent
 from apps.calls.models import ExternalCall
 from apps.console.pages import operations
+from apps.console.templatetags.console import commands
 from apps.contacts.models import OutboxMessage
 from apps.fleet.lifecycle import pause_agent, resume_agent
 from apps.heartbeats.models import Process
@@ -60,6 +61,18 @@ def counted(client: Client, key: str) -> int:
     """Return the count of a backlog on the page."""
     backlogs = client.get(reverse(PAGE)).context["page"].backlogs
     return int(next(backlog.count for backlog in backlogs if backlog.key == key))
+
+
+def test_figures_say_where_their_counting_ended(
+    root: Client, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "0+</dd>" not in text_of(root)
+    monkeypatch.setattr(operations.OperationsPage, "health_counted", 0)
+    assert "0+</dd>" in text_of(root)
+
+
+def test_commands_of_remedies_are_written_as_code() -> None:
+    assert commands("run `arbor doctor` & <look>") == "run <code>arbor doctor</code> &amp; &lt;look&gt;"
 
 
 def test_backlogs_are_counted(viewer: Client, world: World) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime, timedelta
 from html.parser import HTMLParser
 
@@ -17,18 +18,20 @@ from django.urls import reverse
 from apps.agents.models import Agent
 from apps.audit.models import AuditEvent
 from apps.console import paging
-from apps.console.alarms import Alarm
+from apps.console.alarms import FINDINGS_SHOWN, Alarm
 from apps.console.listing import ROWS_A_PAGE, ConsoleAdmin, ReadOnly
 from apps.console.pages.fleet import read_fleet
 from apps.contacts.models import Channel, Hook, SignalWebhook
 from apps.fleet.models import SavedSeed
 from apps.knowledge.models import Document
 from apps.memories.models import JobRun
+from apps.memories.services.jobs.health import read_health
 from apps.memories.services.jobs.job_runs import record_job_run
 from apps.tenants.models import User
 from apps.tenants.scope import tenant_transaction
 from apps.tools.models import ToolServer
 from apps.workflows.models import Workflow
+from tests.factories.agents import AgentFactory
 from tests.factories.heartbeats import HeartbeatFactory
 from tests.factories.memories import MemoryFactory
 from tests.support.console import World, list_of, page_of
@@ -63,6 +66,14 @@ def test_an_empty_list_differs_from_a_search_without_results(owner: Client) -> N
     address = reverse("admin:contacts_channel_changelist")
     assert "No channels yet" in owner.get(address).content.decode()
     assert "No channels found" in owner.get(address, {"kind__exact": "webhook"}).content.decode()
+
+
+def test_no_page_of_a_row_has_an_inline_style() -> None:
+    # Unfold colors the values of JSON fields by inline styles, which the content security policy blocks.
+    for model, page in admin.site._registry.items():
+        json_fields = {field.name for field in model._meta.fields if isinstance(field, models.JSONField)}
+        for shown in (page, *page.inlines):
+            assert not json_fields.intersection(shown.fields or ()), model
 
 
 def test_every_model_is_shown() -> None:
@@ -313,6 +324,27 @@ def test_an_alarm_names_the_commands_that_help() -> None:
     )
     text = render_to_string("console/parts/fleet_notices.html", {"alarms": [alarm]})
     assert "Look at it. Run <code>arbor a</code> or <code>arbor b</code>." in text
+
+
+def test_alarms_link_the_rows_that_they_are_about(viewer: Client, world: World) -> None:
+    with tenant_transaction(world.tenant.id):
+        dormant = AgentFactory(status="dormant")
+        failed = HeartbeatFactory(agent=world.agent, status="failed", started_at=datetime.now(UTC))
+    alarms = first_page(viewer).partition('id="alarms"')[2].partition('id="fleet-cards"')[0]
+    lists = [viewer.get(address) for address in re.findall(r'href="([^"?]+\?status__exact=\w+)"', alarms)]
+    shown = {row.pk for response in lists for row in response.context["cl"].result_list}
+    assert {dormant.id, failed.id} <= shown
+    assert len(lists) == 3
+
+
+def test_many_findings_about_maintenance_are_summed_up(chief: Client) -> None:
+    for number in range(6):
+        record_job_run(name=f"arbor.decay.job_{number}", period_s=300, seconds=1)
+    JobRun.objects.update(succeeded_at=datetime.now(UTC) - timedelta(hours=2))
+    text = first_page(chief)
+    assert text.count("has not succeeded for 2 h") <= FINDINGS_SHOWN
+    others = len(read_health().findings) - FINDINGS_SHOWN
+    assert f"{others} further findings about maintenance" in text
 
 
 LATE = "The job arbor.decay.fade_memories has not succeeded for 2 h"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from django.contrib import admin
 from django.db import connection
 from django.test import Client
@@ -11,11 +13,19 @@ from django.utils.text import capfirst
 
 from apps.audit.services import across_tenants
 from apps.console.navigation import SECTIONS
+from apps.memories.models import Upkeep
 from apps.tenants.scope import tenant_transaction
 from arbor.ids import uuid7
 from arbor.memory.relations import GraphNodeKind
+from tests.factories.agents import AgentFactory
 from tests.factories.goals import GoalFactory, GoalMemoryLinkFactory
-from tests.factories.heartbeats import ExternalCallFactory, HeartbeatFactory, PerceptFactory
+from tests.factories.heartbeats import (
+    ExternalCallFactory,
+    HeartbeatFactory,
+    LedgerEntryFactory,
+    MaintenanceCallFactory,
+    PerceptFactory,
+)
 from tests.factories.memories import BufferItemFactory, EdgeFactory, EpisodeFactory, MemoryFactory
 from tests.factories.selves import ExperienceFactory, PeerModelFactory, ProposalFactory, SelfChangeFactory
 from tests.factories.users import PASSWORD, UserFactory
@@ -212,3 +222,46 @@ def test_a_failed_sign_in_is_reported_once_in_the_consoles_words(database: None)
         assert words not in text
     signed_in = Client().post(address, {"username": "ann", "password": PASSWORD})
     assert signed_in.status_code == 302
+
+
+def test_rows_show_words_for_flags_and_empty_values(viewer: Client, world: World) -> None:
+    upkeep = next(row for row in world.rows if row._meta.label == "memories.Upkeep")
+    with tenant_transaction(world.tenant.id):
+        Upkeep.objects.filter(pk=upkeep.pk).update(neighbors=None, stale=True)
+    text = viewer.get(page_of(upkeep)).content.decode()
+    assert '<span class="ar-subtle">none</span>' in text
+    assert "Unweighed" not in text
+    schedule = next(row for row in world.rows if row._meta.label == "agents.HeartbeatSchedule")
+    listed = viewer.get(reverse("admin:agents_heartbeatschedule_changelist")).content.decode()
+    assert f'href="{page_of(schedule)}"' in listed
+
+
+def test_a_single_thing_is_written_in_the_singular(viewer: Client, world: World) -> None:
+    with tenant_transaction(world.tenant.id):
+        agent = AgentFactory()
+        memory = MemoryFactory(agent=agent)
+        call = MaintenanceCallFactory(
+            agent=agent,
+            purpose="extract",
+            subject={"memories": [str(memory.id)]},
+            subject_key=f"memories:{memory.id}",
+            request={"system": "", "messages": [{"role": "user", "content": "?"}]},
+        )
+        LedgerEntryFactory(call=call, tries=2, cost_usd=None)
+        shown = {
+            f"{reverse('admin:model-usage')}?agent={agent.id}": ("1 retry", "1 call of unknown price"),
+            page_of(call): ("1 message<", "maintenance, about a memory"),
+            reverse("admin:operations"): (f"{agent.name}, a memory,",),
+            page_of(memory): ("Not used yet.",),
+        }
+    for address, words in shown.items():
+        text = viewer.get(address).content.decode()
+        assert [word for word in words if word not in text] == [], address
+
+
+def test_the_title_of_a_page_writes_a_name_as_it_is(viewer: Client, world: World) -> None:
+    with tenant_transaction(world.tenant.id):
+        agent = AgentFactory(name="vega")
+    title = re.search(r'tracking-tight">(vega)<', viewer.get(page_of(agent)).content.decode(), re.IGNORECASE)
+    assert title
+    assert title[1] == "vega"

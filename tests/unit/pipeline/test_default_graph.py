@@ -82,3 +82,11 @@ def test_each_mode_has_its_own_call_of_a_model(mode: str, node: str) -> None:
     _, nodes = run_with_replies(NodeOutcome.RETRY, NodeOutcome.SUCCESS, mode=mode)
 
     assert [node for node in nodes if node.startswith("llm_")] == [node, node]
+
+
+def test_labels_use_the_words_of_the_glossary() -> None:
+    labels = re.findall(r'label="([^"]+)"', heartbeat_text())
+    assert len(labels) > 20
+    assert [
+        label for label in labels if re.search(r"\b(beats?|tend|hold|told|held)\b", label, re.IGNORECASE)
+    ] == []

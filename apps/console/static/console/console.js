@@ -20,12 +20,14 @@ function applySizes(root) {
 // Pages write times in UTC; here they are written in the zone of the viewer.
 const WRITTEN_TIME = /\d{4}-\d\d-\d\d \d\d:\d\d(:\d\d)? UTC$/;
 const pad = (number) => String(number).padStart(2, "0");
-function localTime(moment) {
+const hasSeconds = (written) => /\d:\d\d:\d\d/.test(written);
+function localTime(moment, withSeconds = true) {
   const zone = new Intl.DateTimeFormat("en", { timeZoneName: "short" })
     .formatToParts(moment)
     .find((part) => part.type === "timeZoneName").value;
   const day = `${moment.getFullYear()}-${pad(moment.getMonth() + 1)}-${pad(moment.getDate())}`;
-  return `${day} ${pad(moment.getHours())}:${pad(moment.getMinutes())}:${pad(moment.getSeconds())} ${zone}`;
+  const seconds = withSeconds ? `:${pad(moment.getSeconds())}` : "";
+  return `${day} ${pad(moment.getHours())}:${pad(moment.getMinutes())}${seconds} ${zone}`;
 }
 function applyZone(root) {
   for (const element of root.querySelectorAll("time[datetime]")) {
@@ -42,7 +44,7 @@ function applyZone(root) {
       const text = texts.currentNode;
       const utc = text.data.trim().match(WRITTEN_TIME)?.[0];
       if (!utc || text.parentElement.closest("time, pre")) continue;
-      text.data = text.data.replace(utc, localTime(new Date(`${utc.slice(0, -4).replace(" ", "T")}Z`)));
+      text.data = text.data.replace(utc, localTime(new Date(`${utc.slice(0, -4).replace(" ", "T")}Z`), hasSeconds(utc)));
       text.parentElement.title ||= utc;
     }
   }
@@ -52,7 +54,7 @@ function applyZone(root) {
     const text = `${utc} UTC`;
     const moment = new Date(`${utc.replace(" ", "T")}Z`);
     if (Number.isNaN(moment.getTime())) continue;
-    const local = localTime(moment);
+    const local = localTime(moment, hasSeconds(utc));
     if (element.title) element.title = element.title.replace(text, local);
     else element.textContent = element.textContent.replace(text, local);
   }
@@ -93,9 +95,45 @@ document.addEventListener(
   },
   true,
 );
+// A double click sends a form once. The same form may be sent again later: an export leaves its page open.
+const DOUBLE_CLICK_MS = 1000;
+const sentAt = new WeakMap();
 document.addEventListener("submit", (event) => {
-  const question = event.target.dataset.question;
-  if (question && !window.confirm(question)) event.preventDefault();
+  const question = event.submitter?.dataset.question || event.target.dataset.question;
+  const isDouble = performance.now() - (sentAt.get(event.target) ?? -Infinity) < DOUBLE_CLICK_MS;
+  if (isDouble || (question && !window.confirm(question))) event.preventDefault();
+  else {
+    sentAt.set(event.target, performance.now());
+    storeTyped(event.target);
+  }
+});
+
+// The page that shows why a form was refused gets back what was typed into it, except secrets.
+const TYPED = "arbor-typed";
+const FIELDS = "textarea, select, input:not([type=hidden], [type=password], [type=file], [type=checkbox], [type=radio])";
+const SECRET = /secret|password|token|key/;
+const typedFields = (form) => [...form.elements].filter((field) => field.matches(FIELDS) && !SECRET.test(field.name));
+const describeForm = (form) => `${location.pathname} ${form.getAttribute("action")} ${form.querySelector("input[name=act]")?.value}`;
+function storeTyped(form) {
+  if (form.method !== "post") return;
+  const values = typedFields(form).map((field) => field.value);
+  sessionStorage.setItem(TYPED, JSON.stringify({ place: [...document.forms].indexOf(form), described: describeForm(form), values }));
+}
+document.addEventListener("DOMContentLoaded", () => {
+  const { place, described, values } = JSON.parse(sessionStorage.getItem(TYPED) ?? "{}");
+  sessionStorage.removeItem(TYPED);
+  const form = document.forms[place];
+  if (!form || describeForm(form) !== described || !document.querySelector(".errornote")) return;
+  typedFields(form).forEach((field, index) => {
+    if (!field.value || field.matches("select")) field.value = values[index] ?? "";
+  });
+  form.closest("details")?.setAttribute("open", "");
+});
+
+// On a narrow screen, the tabs of a section scroll to the current one.
+document.addEventListener("DOMContentLoaded", () => {
+  const current = document.querySelector("#section-tabs [aria-current]");
+  if (current) current.parentElement.scrollLeft = current.offsetLeft - current.parentElement.offsetLeft - 16;
 });
 
 // Menus close by Escape too. Unfold's close by a click outside of them.
