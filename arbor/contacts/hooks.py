@@ -20,7 +20,7 @@ from arbor.quotations import clip
 HOOKS_PATH = "/hooks/"
 EVENT_LENGTH, TITLE_LENGTH, TEXT_LENGTH, SENDER_LENGTH, LINK_LENGTH = 100, 300, 6_000, 100, 300
 MAX_EVENTS = 50
-#: The importance of a message without another.
+#: The importance of a message whose delivery gives none.
 USUAL_IMPORTANCE = 0.5
 #: The importance of words that systems use.
 IMPORTANCE_WORDS: Mapping[str, float] = MappingProxyType(

@@ -1,4 +1,4 @@
-"""Durations as definitions of workflows have them: `90s`, `30m`, `2h`, `7d`."""
+"""Durations as definitions of workflows and the command line have them: `90s`, `30m`, `2h`, `7d`."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ def parse_duration(text: str) -> timedelta:
 
 
 def format_duration(duration: timedelta) -> str:
-    """Return the duration in its largest whole unit."""
-    seconds = max(1, round(duration.total_seconds()))
+    """Return the duration in its largest whole unit, or in seconds."""
+    seconds = duration.total_seconds()
     for unit in ("d", "h", "m"):
-        if seconds % _SECONDS[unit] == 0:
-            return f"{seconds // _SECONDS[unit]}{unit}"
-    return f"{seconds}s"
+        if seconds >= _SECONDS[unit] and seconds % _SECONDS[unit] == 0:
+            return f"{seconds / _SECONDS[unit]:.0f}{unit}"
+    return f"{seconds:.10g}s"

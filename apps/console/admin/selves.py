@@ -233,7 +233,7 @@ class PeerModelAdmin(AgentRowsAdmin):
     competence_shown = columns.share("competence", "competence")
     reliability_shown = columns.share("reliability", "reliability")
     interests_shown = columns.lines("interests", "cares for")
-    met = columns.moment("last_at", "met")
+    met = columns.moment("last_at", "last met")
 
 
 @admin.register(Experience)

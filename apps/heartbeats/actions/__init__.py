@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
-from apps.heartbeats.actions.connecting import connect_nodes
 from apps.heartbeats.actions.context import ActionContext
 from apps.heartbeats.actions.maintain import maintain
 from apps.heartbeats.actions.reach_out import reach_out_agent, reach_out_public, reach_out_user
+from apps.heartbeats.actions.relations import connect_nodes
 from apps.heartbeats.actions.sensing import observe, review_goals
 from apps.heartbeats.actions.workflows import complete_step, start_workflow
 from arbor.heartbeat.decision import Decision

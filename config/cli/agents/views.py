@@ -28,11 +28,11 @@ from apps.tenants.services import tenant_by_slug
 from arbor.agents.lifecycle import AgentStatus
 from arbor.clock import SystemClock
 from arbor.heartbeat.working_memory import WorkingMemory
+from arbor.workflows.durations import format_duration
 from config.cli.agents.trace import model_line
 from config.cli.kit.columns import OutputColumn, row_to_dict
 from config.cli.kit.output import format_relative_time, stamp, table
 from config.cli.kit.tenancy import actor, only_tenant
-from config.cli.kit.values import format_duration
 
 _COLORS = {
     AgentStatus.ACTIVE: "green",

@@ -124,7 +124,7 @@ _channel = group(
     ),
     tenant_command(
         "remove",
-        "Remove a channel. Its pending messages fail with that reason.",
+        "Remove a channel. Its pending messages fail.",
         argument("name"),
         run="contacts.channels:remove",
         examples=("arbor contact channel remove ops",),
@@ -138,7 +138,7 @@ _channel = group(
     ),
     tenant_command(
         "disable",
-        "Disable a channel. Its pending messages fail with that reason.",
+        "Disable a channel. Its pending messages fail.",
         argument("name"),
         run="contacts.channels:disable",
         examples=("arbor contact channel disable ops",),

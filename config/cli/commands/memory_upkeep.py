@@ -6,12 +6,13 @@ import click
 
 from arbor.memory.activation import MAX_ACTIVE
 from arbor.memory.buffer import DEFAULT_LIFETIME
+from arbor.workflows.durations import format_duration
 from config.cli.commands.options import (
     SHARE,
     limit_option,
 )
 from config.cli.kit.declarations import agent_command, argument, command, group, option, tenant_command
-from config.cli.kit.values import DurationType, format_duration
+from config.cli.kit.values import DurationType
 
 #: The most code snippets that are listed (`apps.memories.services.store.snippets.MAX_LIMIT`).
 MAX_CODE = 100

@@ -97,7 +97,7 @@ def add(
 
 
 def remove(name: str, tenant_slug: str | None) -> Output:
-    """Remove a channel. Its pending messages fail with that reason."""
+    """Remove a channel. Its pending messages fail."""
     with tenant_transaction(tenant_of_name(Channel, name, tenant_slug)):
         removed = remove_channel(channel_id=channel_by_name(name).id, actor=actor())
         line = row_to_dict(removed, CHANNEL_COLUMNS)
@@ -118,7 +118,7 @@ def enable(name: str, tenant_slug: str | None) -> Output:
 
 
 def disable(name: str, tenant_slug: str | None) -> Output:
-    """Disable a channel. Its pending messages fail with that reason."""
+    """Disable a channel. Its pending messages fail."""
     return _switch(name, tenant_slug, enabled=False)
 
 

@@ -147,15 +147,6 @@ def json_or_text(text: str) -> Any:
         return text
 
 
-def format_duration(span: timedelta) -> str:
-    """Format a length of time like the option's values: `1h`, `90s`."""
-    seconds = span.total_seconds()
-    for unit in ("d", "h", "m"):
-        if seconds >= _SECONDS[unit] and seconds % _SECONDS[unit] == 0:
-            return f"{seconds / _SECONDS[unit]:.0f}{unit}"
-    return f"{seconds:g}s"
-
-
 class TrustedSource(click.ParamType[Source]):
     """A source of a fact: `document:harbour-log@0.9`, `person:Ana`."""
 

@@ -15,12 +15,12 @@ from apps.tenants.scope import tenant_transaction
 from arbor.errors import EmbeddingFailed
 from arbor.memory.buffer import NewBufferItem
 from arbor.memory.importance import OPERATOR
+from arbor.workflows.durations import format_duration
 from config.cli.kit.columns import OutputColumn, listing, number
 from config.cli.kit.declarations import Output
 from config.cli.kit.lookup import find_id
 from config.cli.kit.output import cut, format_relative_time, short
 from config.cli.kit.tenancy import ChosenAgent, actor, audit_act, in_agent_transaction, with_agent
-from config.cli.kit.values import format_duration
 
 log = structlog.get_logger(__name__)
 

@@ -82,7 +82,11 @@ def test_a_transaction_with_a_failed_statement_leaves_nothing(ours: TenantRows, 
 
 def test_a_constraint_that_is_checked_at_the_commit_names_itself(ours: TenantRows) -> None:
     table = "CREATE TEMP TABLE once (n int UNIQUE DEFERRABLE INITIALLY DEFERRED) ON COMMIT DROP"
-    with pytest.raises(IntegrityError), tenant_transaction(ours.id), connection.cursor() as cursor:
+    with (
+        pytest.raises(IntegrityError, match="once_n_key"),
+        tenant_transaction(ours.id),
+        connection.cursor() as cursor,
+    ):
         cursor.execute(f"{table}; INSERT INTO once VALUES (1), (1)")
     assert visible_contents() == set()
 

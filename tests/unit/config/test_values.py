@@ -7,8 +7,9 @@ from datetime import UTC, datetime, timedelta
 import click
 import pytest
 
+from arbor.workflows.durations import format_duration
 from config.cli.kit.output import format_relative_time
-from config.cli.kit.values import DurationType, ExpiryType, MomentType, format_duration
+from config.cli.kit.values import DurationType, ExpiryType, MomentType
 
 
 @pytest.mark.parametrize(
@@ -35,7 +36,16 @@ def test_a_moment_without_an_offset_is_utc() -> None:
 
 
 @pytest.mark.parametrize(
-    ("seconds", "words"), [(30, "30s"), (90, "90s"), (300, "5m"), (3600, "1h"), (172800, "2d"), (0.5, "0.5s")]
+    ("seconds", "words"),
+    [
+        (30, "30s"),
+        (90, "90s"),
+        (300, "5m"),
+        (3600, "1h"),
+        (172800, "2d"),
+        (0.5, "0.5s"),
+        (1_000_001, "1000001s"),
+    ],
 )
 def test_a_duration_is_printed_in_the_form_of_its_input(seconds: float, words: str) -> None:
     assert format_duration(timedelta(seconds=seconds)) == words

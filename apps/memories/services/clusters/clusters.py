@@ -17,7 +17,7 @@ from apps.memories.models import Cluster, ClusterMember, ClusterRelation
 from apps.memories.services.clusters import queries
 from apps.memories.services.clusters.job import (
     add_to_clusters,
-    nearness,
+    least_cosine,
     read_centers,
     read_latest,
     read_vectors,
@@ -100,7 +100,7 @@ def assign_memory_to_clusters(
     _, own = read_vectors([(memory_id, vector)], model)
     _, latest = read_latest(agent_id, model)
     if clusters:
-        strengths = assign(own, centers, least=nearness(latest), most=max_clusters)
+        strengths = assign(own, centers, least=least_cosine(latest), most=max_clusters)
         add_to_clusters(agent_id, [memory_id], clusters, strengths)
     return _clusters_of(memory_id)
 

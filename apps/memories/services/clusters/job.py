@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from uuid import UUID
 
+import numpy as np
 from django.conf import settings
 
 from apps.memories.services.clusters import queries
@@ -81,7 +82,7 @@ def assign_latest(tenant_id: UUID, agent_id: UUID) -> int:
         return 0
     ids, vectors = read_vectors([(memory_id, vector) for memory_id, vector, _ in latest], model)
     rows = [row for row, memory_id in enumerate(ids) if memory_id in fresh]
-    strengths = assign(vectors[rows], centers, least=nearness(vectors))
+    strengths = assign(vectors[rows], centers, least=least_cosine(vectors))
     with tenant_transaction(tenant_id):
         lock_minds([agent_id])
         if model_of(agent_id) != model:
@@ -89,7 +90,7 @@ def assign_latest(tenant_id: UUID, agent_id: UUID) -> int:
         return add_to_clusters(agent_id, [ids[row] for row in rows], clusters, strengths)
 
 
-def nearness(vectors: Vectors) -> float:
+def least_cosine(vectors: Vectors) -> float:
     """Return the least cosine of a memory and the center of its cluster, by the spread of these vectors."""
     return cosines_among(vectors).at(read_deviations())
 
@@ -118,7 +119,7 @@ def read_centers(agent_id: UUID, model: EmbeddingModel) -> tuple[list[UUID], Vec
 def read_vectors(rows: list[tuple[UUID, bytes]], model: EmbeddingModel) -> tuple[list[UUID], Vectors]:
     """Return the ids and the normalized vectors of rows of an id and a `halfvec` in binary."""
     if not rows:
-        return [], check_vectors([[1.0] * model.dimension])[:0]
+        return [], np.empty((0, model.dimension), dtype=np.float32)
     ids, vectors = decode_vectors(rows, len(rows[0][1]))
     return ids, check_vectors(vectors, dimension=model.dimension)
 

@@ -27,5 +27,5 @@ def connect_nodes(context: ActionContext, decision: Decision) -> ActionResult:
     proposed = record_evidence(
         agent_id=context.agent_id, edge=relation, source=context.source, now=context.now
     )
-    summary = f"tied together as {relation.relation}{f'; {proposed}' if proposed else ''}"
+    summary = f"connected as {relation.relation}{f'; {proposed}' if proposed else ''}"
     return action_result(decision, ActionOutcome.SUCCESS, summary, memories)
