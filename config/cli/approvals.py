@@ -186,13 +186,17 @@ def _trust_output(agent: ChosenAgent) -> Output:
         "actions": [row_to_dict(entry, _MODE_COLUMNS) for entry in entries],
         "suggestions": [row_to_dict(suggestion, _SUGGESTION_COLUMNS) for suggestion in suggestions],
     }
-    shown = table_of(entries, _MODE_COLUMNS, title=f"{agent.name}: {profile.preset}")
+    shown = [table_of(entries, _MODE_COLUMNS, title=f"{agent.name}: {profile.preset}")]
+    if profile.rules:
+        shown.append(table_of(profile.rules, _RULE_COLUMNS, title="Rules of this agent"))
+    if profile.tenant_rules:
+        shown.append(table_of(profile.tenant_rules, _RULE_COLUMNS, title="Rules of its tenant"))
     advice = [
         f"{suggestion.approvals} requests in a row were approved:"
         f" [bold]arbor agent trust set {escape(agent.name)} {suggestion.resource} allow[/bold]"
         for suggestion in suggestions
     ]
-    return Output(value, text=Group(shown, *advice) if advice else shown)
+    return Output(value, text=Group(*shown, *advice))
 
 
 def _tenant_rules_output(tenant: Tenant) -> Output:

@@ -54,6 +54,12 @@ def test_a_request_shows_earlier_decisions(arbor: Arbor, vega: str, one_tenant: 
     assert "not before Monday" in shown
 
 
+def test_rules_that_no_action_meets_yet_are_shown(arbor: Arbor, vega: str) -> None:
+    arbor("approval", "rule", "set", "arbor://actions/execute/mcp.builds", "block")
+    shown = arbor("agent", "trust", "set", vega, "arbor://actions/execute/mcp.tickets", "ask").out
+    assert [part in shown for part in ("mcp.tickets", "mcp.builds")] == [True, True]
+
+
 def test_trust_is_set_and_shown(arbor: Arbor, vega: str) -> None:
     def mode_of(shown: dict[str, Any]) -> tuple[str, str]:
         (entry,) = [entry for entry in shown["actions"] if entry["action"] == "reach_out_public"]
