@@ -37,6 +37,14 @@ def test_a_request_is_listed_shown_and_approved(arbor: Arbor, vega: str, request
     assert (repeated.code, "approved already" in repeated.err) == (1, True)
 
 
+def test_a_request_is_found_in_its_own_tenant(
+    arbor: Arbor, vega: str, request_id: str, two_tenants: tuple[str, str]
+) -> None:
+    (listed,) = arbor("approval", "list", "--agent", vega, "--json").json["approvals"]
+    assert listed["id"] == arbor("approval", "show", request_id, "--json").json["id"]
+    assert arbor("approval", "approve", request_id[-8:], "--json").json["tenant"] == "acme"
+
+
 def test_a_request_is_denied(arbor: Arbor, request_id: str) -> None:
     denied = arbor("approval", "deny", request_id, "--reason", "not before Monday", "--json").json
     assert (denied["status"], denied["reason"]) == ("denied", "not before Monday")
