@@ -79,7 +79,7 @@ def list_tokens(tenant: Tenant, *, with_revoked: bool) -> Output:
         list(rows.select_related("agent")),
         _COLUMNS,
         about={"tenant": tenant.slug},
-        empty=f"No token yet. Create one: [bold]arbor token create NAME --tenant {tenant.slug}[/bold]",
+        empty=f"No token. Create one: [bold]arbor token create NAME --tenant {tenant.slug}[/bold]",
     )
 
 

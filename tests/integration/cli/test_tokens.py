@@ -48,6 +48,7 @@ def test_a_revoked_token_is_refused(arbor: Arbor, one_tenant: str) -> None:
     with pytest.raises(TokenRefused, match="revoked"):
         authenticate(text)
     assert arbor("token", "list", "--json").json["tokens"] == []
+    assert "yet" not in arbor("token", "list").out
     assert len(arbor("token", "list", "--all", "--json").json["tokens"]) == 1
     assert "there is: none" in arbor("token", "revoke", "ci").err
 
