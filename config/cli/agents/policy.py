@@ -52,7 +52,7 @@ def set_fields(agent: ChosenAgent, /, *, hours: Any, tier_models: str | None, **
         changes["active_from"], changes["active_until"] = (None, None) if hours == NONE else hours
     if tier_models is not None:
         try:
-            changes["tier_models"] = json.loads(tier_models)
+            changes["tier_models"] = {} if tier_models == NONE else json.loads(tier_models)
         except (ValueError, RecursionError) as error:
             raise click.BadParameter(f"not JSON: {error}", param_hint="--models") from error
     if not changes:

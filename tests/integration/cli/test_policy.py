@@ -35,6 +35,9 @@ def test_a_policy_is_set_and_shown(arbor: Arbor, active_vega: str) -> None:
         "Europe/Berlin",
         False,
     )
+    models = ("agent", "policy", "set", active_vega, "--models")
+    assert arbor(*models, '{"reflex": ["ollama/small"]}', "--json").json["tier_models"]
+    assert arbor(*models, "none", "--json").json["tier_models"] == {}
     assert "0.5000" not in arbor("agent", "policy", "show", active_vega).out
     assert arbor("agent", "policy", "set", active_vega, "--daily-usd", "none", "--hours", "none").code == 0
     policy = arbor("agent", "policy", "show", active_vega, "--json").json
