@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from collections.abc import Mapping, MutableMapping
 from typing import Any
 
@@ -90,7 +91,10 @@ def logging_config(*, level: str, form: str) -> dict[str, Any]:
     else:
         # Any other formatter would warn that the traceback is text already.
         plain = structlog.dev.plain_traceback
-        render.append(structlog.dev.ConsoleRenderer(pad_event_to=24, exception_formatter=plain))
+        colors = sys.stderr.isatty()
+        render.append(
+            structlog.dev.ConsoleRenderer(colors=colors, pad_event_to=24, exception_formatter=plain)
+        )
     return {
         "version": 1,
         "disable_existing_loggers": False,

@@ -127,7 +127,7 @@ def handle_errors(api: NinjaAPI) -> None:
         errors.ArborError: problem_of,
         RequestInvalid: _invalid,
         AuthenticationError: _unauthenticated,
-        HttpError: lambda request, error: problem(request, status=error.status_code, detail=str(error)),
+        HttpError: _refused,
         Http404: lambda request, _error: problem(
             request, status=HTTPStatus.NOT_FOUND, detail="there is nothing here"
         ),
@@ -154,6 +154,13 @@ def server_failed(request: HttpRequest) -> JsonResponse:
 def kind_of(error: type[Exception]) -> str:
     """Return the name of a class of errors as the last part of a problem's type."""
     return re.sub(r"(?<!^)(?=[A-Z])", "-", error.__name__).lower()
+
+
+def _refused(request: HttpRequest, error: HttpError) -> JsonResponse:
+    """Answer a request that the framework refused, such as one with a body that is not JSON."""
+    fault = error.__cause__
+    detail = f"the body must be JSON: {fault}" if isinstance(fault, ValueError) else str(error)
+    return problem(request, status=error.status_code, detail=detail)
 
 
 def _invalid(request: HttpRequest, error: RequestInvalid) -> JsonResponse:

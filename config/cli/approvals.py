@@ -8,19 +8,26 @@ from collections.abc import Sequence
 from rich.console import Group
 from rich.markup import escape
 
-from apps.agents.services.lookup import agent_by_name
 from apps.authority.models import ActionApproval
 from apps.authority.services import approvals, modes
 from apps.authority.services.precedents import precedents_of
 from apps.tenants.models import Tenant
+from apps.tenants.scope import tenant_transaction
 from arbor.authority.approvals import ApprovalStatus
 from arbor.authority.modes import TrustMode, TrustPreset, TrustRule
 from arbor.authority.precedents import Precedent
 from config.cli.kit.columns import OutputColumn, bounded_listing, listing, row_to_dict, table_of
 from config.cli.kit.declarations import Output
-from config.cli.kit.lookup import find_in_tenant
+from config.cli.kit.lookup import find_in_tenant, in_transaction_of, tenant_of_row
 from config.cli.kit.output import cut, format_relative_time, short
-from config.cli.kit.tenancy import ChosenAgent, actor, in_agent_transaction, in_tenant_transaction
+from config.cli.kit.tenancy import (
+    ChosenAgent,
+    actor,
+    choose_tenant,
+    in_agent_transaction,
+    in_tenant_transaction,
+    with_optional_agent,
+)
 
 _COLUMNS = (
     OutputColumn("id", "id", cell=short),
@@ -60,23 +67,25 @@ _MODE_COLUMNS = (
 _SUGGESTION_COLUMNS = (OutputColumn("resource"), OutputColumn("approvals"))
 
 
-@in_tenant_transaction
-def list_approvals(tenant: Tenant, *, agent: str | None, with_decided: bool) -> Output:
+@with_optional_agent
+def list_approvals(agent: ChosenAgent | None, *, with_decided: bool, tenant_slug: str | None) -> Output:
     """List the requests, the latest first."""
-    rows = approvals.approvals(
-        agent_id=agent_by_name(agent).id if agent else None,
-        statuses=() if with_decided else [ApprovalStatus.PENDING],
-    )
-    return bounded_listing(
-        "approvals",
-        rows,
-        _COLUMNS,
-        about={"tenant": tenant.slug},
-        empty="Nothing waits for a person.",
-    )
+    tenant = choose_tenant(tenant_slug)
+    with tenant_transaction(tenant.id):
+        rows = approvals.approvals(
+            agent_id=agent.id if agent else None,
+            statuses=() if with_decided else [ApprovalStatus.PENDING],
+        )
+        return bounded_listing(
+            "approvals",
+            rows,
+            _COLUMNS,
+            about={"tenant": tenant.slug},
+            empty="Nothing waits for a person.",
+        )
 
 
-@in_tenant_transaction
+@in_transaction_of(tenant_of_row, ActionApproval, "approval_id")
 def show(tenant: Tenant, *, approval_id: str) -> Output:
     """Show a request."""
     row = approvals.approval_of(find_in_tenant(ActionApproval, approval_id))
@@ -102,7 +111,7 @@ def _precedent_line(precedent: Precedent) -> str:
     return f"  {verdict} {format_relative_time(precedent.decided_at)}, {precedent.action}{about}{reason}"
 
 
-@in_tenant_transaction
+@in_transaction_of(tenant_of_row, ActionApproval, "approval_id")
 def approve_one(tenant: Tenant, *, approval_id: str, reason: str, always: bool) -> Output:
     """Approve a request."""
     row = approvals.approve(
@@ -112,7 +121,7 @@ def approve_one(tenant: Tenant, *, approval_id: str, reason: str, always: bool) 
     return _decision_output(tenant, row, f"is approved; {escape(approvals.describe_execution(row))}.{rule}")
 
 
-@in_tenant_transaction
+@in_transaction_of(tenant_of_row, ActionApproval, "approval_id")
 def deny_one(tenant: Tenant, *, approval_id: str, reason: str) -> Output:
     """Deny a request."""
     row = approvals.deny(
@@ -186,13 +195,17 @@ def _trust_output(agent: ChosenAgent) -> Output:
         "actions": [row_to_dict(entry, _MODE_COLUMNS) for entry in entries],
         "suggestions": [row_to_dict(suggestion, _SUGGESTION_COLUMNS) for suggestion in suggestions],
     }
-    shown = table_of(entries, _MODE_COLUMNS, title=f"{agent.name}: {profile.preset}")
+    shown = [table_of(entries, _MODE_COLUMNS, title=f"{agent.name}: {profile.preset}")]
+    if profile.rules:
+        shown.append(table_of(profile.rules, _RULE_COLUMNS, title="Rules of this agent"))
+    if profile.tenant_rules:
+        shown.append(table_of(profile.tenant_rules, _RULE_COLUMNS, title="Rules of its tenant"))
     advice = [
         f"{suggestion.approvals} requests in a row were approved:"
         f" [bold]arbor agent trust set {escape(agent.name)} {suggestion.resource} allow[/bold]"
         for suggestion in suggestions
     ]
-    return Output(value, text=Group(shown, *advice) if advice else shown)
+    return Output(value, text=Group(*shown, *advice))
 
 
 def _tenant_rules_output(tenant: Tenant) -> Output:

@@ -19,7 +19,7 @@ from apps.heartbeats.services.inline import fleet_is_live
 from apps.memories.services.store.ingest import ingest
 from apps.tenants.models import Tenant
 from config.cli.agents.heartbeats import follow_heartbeat, run_heartbeat
-from config.cli.agents.trace import model_line, render
+from config.cli.agents.trace import goal_line, model_line, render
 from config.cli.kit.output import console, show
 from config.cli.kit.tenancy import ChosenAgent, actor
 from config.cli.memory.ingestion import render_ingested
@@ -172,7 +172,7 @@ def _heartbeat_line(trace: dict[str, Any]) -> RenderableType:
     head = f"  heartbeat {trace['number']}: [green]{trace['mode'].replace('_', ' ')}[/green], {energy},"
     lines = [("thought", trace["reasoning"])]
     lines += [(action["action"], action.get("summary") or action["reason"]) for action in trace["actions"]]
-    lines += [("goal", f"{change['title']}: {change['change']}") for change in trace["goal_changes"]]
+    lines += [("goal", goal_line(change)) for change in trace["goal_changes"]]
     story = _grid()
     for name, text in lines:
         story.add_row(name, Text(shorten(text, _MAX_LENGTH, placeholder=" …")))

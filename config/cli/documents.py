@@ -101,6 +101,7 @@ VERSION_COLUMNS = (
         "indexed_at",
         "indexed",
         value=lambda version: version.indexed_at.isoformat() if version.indexed_at else None,
+        cell=lambda moment: moment or "never",
     ),
     OutputColumn("error", "error", cell=lambda error: error[:80]),
 )

@@ -12,6 +12,8 @@ from rich.markup import escape
 from apps.calls.models import ProviderKey
 from apps.fleet.tenant_models import connect_provider, disconnect_provider, set_default_model, try_provider
 from apps.tenants.models import Tenant
+from arbor.adapters.credentials import TENANT_PROVIDERS
+from arbor.models.handles import Provider
 from config.cli.kit.columns import OutputColumn, listing, row_to_dict
 from config.cli.kit.declarations import Output
 from config.cli.kit.output import format_relative_time
@@ -112,5 +114,12 @@ def _read_key(provider: str, *, key_file: Path | None, key_stdin: bool, no_key: 
         return read_text(key_file).strip()
     if key_stdin:
         return read_text(sys.stdin).strip()
+    if provider not in TENANT_PROVIDERS or provider == Provider.OLLAMA:
+        # An unknown provider is refused, and Ollama takes no key: neither is a reason to ask for one.
+        return ""
+    if not sys.stdin.isatty():
+        raise click.UsageError(
+            "there is no terminal to ask for a key: use --key-file, --key-stdin or --no-key"
+        )
     key: str = click.prompt(f"Key of {provider}", hide_input=True)
     return key.strip()

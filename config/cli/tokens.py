@@ -8,13 +8,19 @@ from rich.markup import escape
 
 from apps.access.models import ApiToken
 from apps.access.services import create_token, open_tokens, revoke_token, token_by_name
-from apps.agents.services.lookup import agent_by_name
 from apps.tenants.models import Role, Tenant
+from apps.tenants.scope import tenant_transaction
 from arbor.clock import SystemClock
 from config.cli.kit.columns import OutputColumn, listing, row_to_dict
 from config.cli.kit.declarations import Output
 from config.cli.kit.output import format_relative_time
-from config.cli.kit.tenancy import actor, in_tenant_transaction
+from config.cli.kit.tenancy import (
+    ChosenAgent,
+    actor,
+    choose_tenant,
+    in_tenant_transaction,
+    with_optional_agent,
+)
 
 _COLUMNS = (
     OutputColumn("id"),
@@ -35,27 +41,30 @@ _COLUMNS = (
 )
 
 
-@in_tenant_transaction
+@with_optional_agent
 def create(
-    tenant: Tenant,
+    agent: ChosenAgent | None,
     *,
     name: str,
     role: str,
-    agent: str | None,
     tasks_only: bool,
     lifetime: timedelta | str,
+    tenant_slug: str | None,
 ) -> Output:
     """Create a token and show it once: only its hash is stored."""
-    new = create_token(
-        name=name,
-        role=Role(role),
-        actor=actor(),
-        lifetime=None if isinstance(lifetime, str) else lifetime,
-        agent_id=agent_by_name(agent).id if agent else None,
-        tasks_only=tasks_only,
-    )
+    tenant = choose_tenant(tenant_slug)
+    with tenant_transaction(tenant.id):
+        new = create_token(
+            name=name,
+            role=Role(role),
+            actor=actor(),
+            lifetime=None if isinstance(lifetime, str) else lifetime,
+            agent_id=agent.id if agent else None,
+            tasks_only=tasks_only,
+        )
+        value = row_to_dict(new.row, _COLUMNS)
     return Output(
-        {**row_to_dict(new.row, _COLUMNS), "tenant": tenant.slug, "token": new.text},
+        {**value, "tenant": tenant.slug, "token": new.text},
         text=f"Created token [bold]{escape(new.row.name)}[/bold] of {tenant.slug}, {'for tasks only' if tasks_only else role}."
         f" It is shown only now:\n  [bold green]{new.text}[/bold green]",
     )
@@ -70,7 +79,7 @@ def list_tokens(tenant: Tenant, *, with_revoked: bool) -> Output:
         list(rows.select_related("agent")),
         _COLUMNS,
         about={"tenant": tenant.slug},
-        empty=f"No token yet. Create one: [bold]arbor token create NAME --tenant {tenant.slug}[/bold]",
+        empty=f"No token. Create one: [bold]arbor token create NAME --tenant {tenant.slug}[/bold]",
     )
 
 

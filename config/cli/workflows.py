@@ -12,6 +12,7 @@ from rich.syntax import Syntax
 
 from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
+from apps.tenants.services import tenant_by_slug
 from apps.workflows.models import Workflow, WorkflowRun, WorkflowStep
 from apps.workflows.services import answers, definitions, runs
 from apps.workflows.services.definitions import WorkflowRequest, WorkflowSchedule, find_workflow, version_of
@@ -20,9 +21,9 @@ from arbor.workflows.definition import read_definition
 from arbor.workflows.values import WorkflowRunStatus
 from config.cli.kit.columns import OutputColumn, bounded_listing, listing, row_to_dict, table_of
 from config.cli.kit.declarations import Output
-from config.cli.kit.lookup import find_in_tenant
+from config.cli.kit.lookup import find_in_tenant, in_transaction_of, tenant_of_name, tenant_of_row
 from config.cli.kit.output import cut, format_relative_time, short
-from config.cli.kit.tenancy import actor, choose_tenant, in_tenant_transaction
+from config.cli.kit.tenancy import actor, choose_agent, choose_tenant, in_tenant_transaction, only_tenant
 from config.cli.kit.text_files import read_text
 from config.cli.kit.values import json_or_text
 
@@ -84,7 +85,7 @@ def list_workflows(tenant: Tenant) -> Output:
     )
 
 
-@in_tenant_transaction
+@in_transaction_of(tenant_of_name, Workflow, "name")
 def show(tenant: Tenant, *, name: str, number: int | None) -> Output:
     """Show a workflow."""
     row = find_workflow(name)
@@ -113,7 +114,8 @@ def show(tenant: Tenant, *, name: str, number: int | None) -> Output:
 def create(*, name: str, file: TextIO, tenant_slug: str | None, **options: Any) -> Output:
     """Create a workflow."""
     request = _build_request(name, read_text(file), enabled=None, **options)
-    tenant = choose_tenant(tenant_slug)
+    agent = options["agent"]
+    tenant = choose_tenant(choose_agent(agent, tenant_slug).tenant_slug if agent else tenant_slug)
     with tenant_transaction(tenant.id):
         row = definitions.create_workflow(request=request, actor=actor())
         return _workflow_output(tenant, row, "is created")
@@ -124,16 +126,19 @@ def change(
 ) -> Output:
     """Change a workflow."""
     source = read_text(file) if file is not None else None
-    tenant = choose_tenant(tenant_slug)
-    with tenant_transaction(tenant.id):
+    tenant_id = tenant_of_name(Workflow, name, tenant_slug)
+    with tenant_transaction(tenant_id):
         # Locked before it is read: what is not given of the schedule stays as another change has left it.
         row = definitions.lock_workflow(find_workflow(name).id)
         request = _build_request("", source, enabled=enabled, current=row, **options)
         row = definitions.change_workflow(workflow_id=row.id, request=request, actor=actor())
-        return _workflow_output(tenant, row, f"has version {row.version}")
+        state = "enabled" if row.enabled else "disabled"
+        planned = f"; the next run starts {format_relative_time(row.next_run_at)}" if row.next_run_at else ""
+        tenant = Tenant.objects.get(id=tenant_id)
+        return _workflow_output(tenant, row, f"has version {row.version}, and is {state}{planned}")
 
 
-@in_tenant_transaction
+@in_transaction_of(tenant_of_name, Workflow, "name")
 def delete(tenant: Tenant, *, name: str) -> Output:
     """Delete a workflow."""
     row = definitions.delete_workflow(workflow_id=find_workflow(name).id, actor=actor())
@@ -144,9 +149,9 @@ def check(*, file: TextIO, tenant_slug: str | None) -> Output:
     """Check a definition; an error lists every fault."""
     definition = read_definition(read_text(file))
     definitions.check_step_models(definition)
-    tenant = choose_tenant(tenant_slug)
+    tenant = tenant_by_slug(tenant_slug) if tenant_slug else only_tenant()
     value = {
-        "tenant": tenant.slug,
+        "tenant": tenant.slug if tenant else None,
         "steps": list(definition.steps),
         "inputs": list(definition.inputs),
         "agents": list(definition.agents),
@@ -155,7 +160,7 @@ def check(*, file: TextIO, tenant_slug: str | None) -> Output:
     return Output(value, text=f"The definition is valid, with {len(definition.steps)} steps{needs}.")
 
 
-@in_tenant_transaction
+@in_transaction_of(tenant_of_name, Workflow, "name")
 def start(tenant: Tenant, *, name: str, values: Sequence[str], key: str) -> Output:
     """Start a run."""
     request = runs.RunRequest(
@@ -182,7 +187,7 @@ def list_runs(tenant: Tenant, *, workflow: str | None, status: str | None) -> Ou
     )
 
 
-@in_tenant_transaction
+@in_transaction_of(tenant_of_row, WorkflowRun, "run_id")
 def show_run(tenant: Tenant, *, run_id: str) -> Output:
     """Show a run with its steps."""
     run = runs.run_by_id(find_in_tenant(WorkflowRun, run_id))
@@ -203,7 +208,7 @@ def show_run(tenant: Tenant, *, run_id: str) -> Output:
     return Output(value, text=Group(head, *notes, shown))
 
 
-@in_tenant_transaction
+@in_transaction_of(tenant_of_row, WorkflowRun, "run_id")
 def cancel_one(tenant: Tenant, *, run_id: str, reason: str) -> Output:
     """Cancel a run."""
     run = runs.cancel_run(run_id=find_in_tenant(WorkflowRun, run_id), actor=actor(), reason=reason)
@@ -224,13 +229,13 @@ def list_waiting(tenant: Tenant) -> Output:
     )
 
 
-@in_tenant_transaction
+@in_transaction_of(tenant_of_row, WorkflowStep, "step_id")
 def approve_step(tenant: Tenant, *, step_id: str, reason: str) -> Output:
     """Approve a step."""
     return _decide(tenant, step_id, approved=True, reason=reason)
 
 
-@in_tenant_transaction
+@in_transaction_of(tenant_of_row, WorkflowStep, "step_id")
 def deny_step(tenant: Tenant, *, step_id: str, reason: str) -> Output:
     """Deny a step."""
     return _decide(tenant, step_id, approved=False, reason=reason)

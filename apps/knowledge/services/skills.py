@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
@@ -90,8 +90,7 @@ def list_skills() -> list[FoundSkill]:
 
     A withdrawn global skill is listed only while an agent uses it.
     """
-    counted = AgentSkill.objects.order_by().values("name").annotate(agents=Count("id"))
-    users: dict[str, int] = dict(counted.values_list("name", "agents"))
+    users = _users_by_skill()
     rows: dict[str, Skill | GlobalSkill] = {row.name: row for row in GlobalSkill.objects.all()}
     rows |= {row.name: row for row in Skill.objects.all()}
     return [
@@ -102,7 +101,10 @@ def list_skills() -> list[FoundSkill]:
 
 
 def find_skills(names: Sequence[str]) -> list[FoundSkill]:
-    """Find skills in the order of their names, each the tenant's own or else the global one. Raises NotFound for unknown names."""
+    """Find skills in the order of their names, each the tenant's own or else the global one, with the number of its agents.
+
+    Raises NotFound for unknown names.
+    """
     rows: dict[str, Skill | GlobalSkill] = {
         row.name: row for row in GlobalSkill.objects.filter(name__in=names)
     }
@@ -110,14 +112,19 @@ def find_skills(names: Sequence[str]) -> list[FoundSkill]:
     if unknown := [name for name in names if name not in rows]:
         known = ", ".join(skill.name for skill in list_skills()) or "none yet"
         raise NotFound(f"there is no skill {', '.join(map(repr, unknown))}; there is: {known}")
-    return [FoundSkill.of(rows[name]) for name in names]
+    users = _users_by_skill()
+    return [FoundSkill.of(rows[name], agents=users.get(name, 0)) for name in names]
+
+
+def _users_by_skill() -> dict[str, int]:
+    counted = AgentSkill.objects.order_by().values("name").annotate(agents=Count("id"))
+    return dict(counted.values_list("name", "agents"))
 
 
 def find_skill(name: str) -> FoundSkill:
     """Find a skill by name, with the number of its agents. Raises NotFound."""
     (skill,) = find_skills([name.strip()])
-    users = AgentSkill.objects.filter(name=skill.name).count()
-    return replace(skill, agents=users)
+    return skill
 
 
 def versions_of(skill: FoundSkill) -> list[FoundSkillVersion]:

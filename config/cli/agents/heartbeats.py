@@ -161,8 +161,9 @@ def run_cycle(agent: ChosenAgent, *, ticks: int | None) -> Output:
 
     cycle = run_ticks(agent_id=agent.id, tenant_id=agent.tenant_id, progress=report)
     failed = bool(cycle.ticks) and cycle.ticks[-1].status == "failed"
+    counted = "1 heartbeat" if len(cycle.ticks) == 1 else f"{len(cycle.ticks)} heartbeats"
     return Output(
         {**asdict(cycle), "used": cycle.used, "agent": agent.name, "tenant": agent.tenant_slug},
-        text=f"{agent.name} ran {len(cycle.ticks)} heartbeats and used {cycle.used} of {cycle.allocated} ticks: {escape(cycle.ended)}.",
+        text=f"{agent.name} ran {counted} and used {cycle.used} of {cycle.allocated} ticks: {escape(cycle.ended)}.",
         code=ExitCode.FAILED if failed else ExitCode.DONE,
     )

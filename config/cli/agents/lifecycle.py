@@ -42,6 +42,15 @@ from config.cli.kit.tenancy import (
 from config.cli.kit.text_files import read_text
 from config.environment import data_dir, server_urls
 
+#: The next verb that a person gives to an agent of a status.
+_NEXT = {
+    AgentStatus.CREATED: "start",
+    AgentStatus.ACTIVE: "run",
+    AgentStatus.PAUSED: "resume",
+    AgentStatus.STOPPED: "start",
+    AgentStatus.DORMANT: "wake",
+}
+
 
 def list_all(tenant_slug: str | None) -> Output:
     """List the agents of a tenant, or of all tenants (which is audited)."""
@@ -78,7 +87,7 @@ def create(
     )
     if starts and not (if_missing and created.status == AgentStatus.ACTIVE):
         created = start_agent(agent_id=created.id, actor=actor())
-    then = f"arbor agent {'run' if starts else 'start'} {_quote_name(created.name)}"
+    then = f"arbor agent {_NEXT[AgentStatus(created.status)]} {_quote_name(created.name)}"
     return Output(
         {
             "id": created.id,

@@ -52,7 +52,7 @@ def set_fields(agent: ChosenAgent, /, *, hours: Any, tier_models: str | None, **
         changes["active_from"], changes["active_until"] = (None, None) if hours == NONE else hours
     if tier_models is not None:
         try:
-            changes["tier_models"] = json.loads(tier_models)
+            changes["tier_models"] = {} if tier_models == NONE else json.loads(tier_models)
         except (ValueError, RecursionError) as error:
             raise click.BadParameter(f"not JSON: {error}", param_hint="--models") from error
     if not changes:
@@ -101,5 +101,10 @@ def _hours(policy: AgentPolicy) -> str:
 
 
 def _limit(own: int | Decimal | None, tenants: int | Decimal | None) -> str:
-    shown = "unlimited" if own is None else f"{own:,}"
-    return shown if tenants is None else f"{shown}; its tenant's agents together {tenants:,}"
+    shown = "unlimited" if own is None else _amount(own)
+    return shown if tenants is None else f"{shown}; its tenant's agents together {_amount(tenants)}"
+
+
+def _amount(number: int | Decimal) -> str:
+    """Return a number without the zeros that the database adds to money."""
+    return f"{number.normalize():,f}" if isinstance(number, Decimal) else f"{number:,}"

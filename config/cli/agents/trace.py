@@ -141,7 +141,7 @@ def _parts(trace: dict[str, Any]) -> Iterator[RenderableType]:
     if trace["actions"]:
         yield _title("Actions")
         yield Padding(_actions(trace["actions"]), (0, 0, 0, 2), expand=False)
-    yield from _section("Goals", (escape(_goal_line(change)) for change in trace["goal_changes"]))
+    yield from _section("Goals", (escape(goal_line(change)) for change in trace["goal_changes"]))
     yield from _section("Dropped from the reply", (_dropped_line(item) for item in trace["dropped"]))
     yield from _section("Narrative", [escape(trace["narrative"])] if trace["narrative"] else [])
 
@@ -231,9 +231,10 @@ def _actions(actions: list[dict[str, Any]]) -> Table:
     return table
 
 
-def _goal_line(change: dict[str, Any]) -> str:
-    title = change.get("title", "")
-    return f"{title}: {change['change']}" if title else str(change["change"])
+def goal_line(change: dict[str, Any]) -> str:
+    """Return a change of a goal as a line; a change without a text of its own is named by its kind."""
+    title, text = change.get("title", ""), str(change["change"] or change["kind"])
+    return f"{title}: {text}" if title else text
 
 
 def _dropped_line(item: dict[str, Any]) -> str:

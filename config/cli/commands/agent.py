@@ -66,7 +66,11 @@ _policy = group(
             type=int,
             help="Inner voices asked before a hard decision, 2 to 4, each by a model call; 0: none.",
         ),
-        option("--models", "tier_models", help='Models by tier, in JSON: {"tier": ["provider/model", …]}.'),
+        option(
+            "--models",
+            "tier_models",
+            help='Models by tier, in JSON: {"tier": ["provider/model", …]}; none: the agent\'s model for all.',
+        ),
         run="agents.policy:set_fields",
         examples=(
             "arbor agent policy set Vega --hours 08:00-22:00 --time-zone Europe/Berlin --daily-usd 0.50",

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from functools import wraps
+from typing import Any, Concatenate
 from uuid import UUID
 
 import click
@@ -13,6 +14,8 @@ from django.db.models.functions import Cast
 from apps.goals.models import Goal
 from apps.memories.models import Concept, Memory
 from apps.selves.models import Belief, IdentityAspect
+from apps.tenants.models import Tenant
+from apps.tenants.scope import tenant_transaction
 from arbor.errors import NotFound
 from arbor.goals.values import GoalState, text_key
 from arbor.memory.concepts import concept_key, concept_name
@@ -74,6 +77,23 @@ def tenant_of_name(model: type[Model], name: str, slug: str | None) -> UUID:
         what=f"{_with_article(model)} {name!r}",
         slug=slug,
     )
+
+
+def in_transaction_of[R](
+    find_tenant: Callable[[type[Model], str, str | None], UUID], model: type[Model], parameter: str
+) -> Callable[[Callable[Concatenate[Tenant, ...], R]], Callable[..., R]]:
+    """Resolve `--tenant`, or the only tenant with the row that a parameter names, and run the command in one transaction of it."""
+
+    def resolve(run: Callable[Concatenate[Tenant, ...], R]) -> Callable[..., R]:
+        @wraps(run)
+        def run_in_transaction(*, tenant_slug: str | None, **parameters: Any) -> R:
+            tenant_id = find_tenant(model, parameters[parameter], tenant_slug)
+            with tenant_transaction(tenant_id):
+                return run(Tenant.objects.get(id=tenant_id), **parameters)
+
+        return run_in_transaction
+
+    return resolve
 
 
 def _with_article(model: type[Model]) -> str:

@@ -72,3 +72,4 @@ def test_a_body_that_is_not_json_is_refused(body: bytes, owner: Caller, vega: di
         headers={"Authorization": f"Bearer {owner.token}"},
     )
     assert (response.status_code, response["Content-Type"]) == (400, "application/problem+json")
+    assert response.json()["detail"].startswith("the body must be JSON: ")

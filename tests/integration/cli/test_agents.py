@@ -20,6 +20,7 @@ def test_a_repeated_creation_returns_the_same_agent(arbor: Arbor, one_tenant: st
     assert (first.code, second.code) == (0, 0), second.err
     assert first.json["id"] == second.json["id"]
     assert second.json["status"] == "active"
+    assert "arbor agent run Vega" in arbor(*create[:5], "--if-missing").out
     assert arbor("agent", "create", "Vega", "--template", "Monitor", "--if-missing").code != 0
 
 

@@ -37,6 +37,14 @@ def test_a_request_is_listed_shown_and_approved(arbor: Arbor, vega: str, request
     assert (repeated.code, "approved already" in repeated.err) == (1, True)
 
 
+def test_a_request_is_found_in_its_own_tenant(
+    arbor: Arbor, vega: str, request_id: str, two_tenants: tuple[str, str]
+) -> None:
+    (listed,) = arbor("approval", "list", "--agent", vega, "--json").json["approvals"]
+    assert listed["id"] == arbor("approval", "show", request_id, "--json").json["id"]
+    assert arbor("approval", "approve", request_id[-8:], "--json").json["tenant"] == "acme"
+
+
 def test_a_request_is_denied(arbor: Arbor, request_id: str) -> None:
     denied = arbor("approval", "deny", request_id, "--reason", "not before Monday", "--json").json
     assert (denied["status"], denied["reason"]) == ("denied", "not before Monday")
@@ -52,6 +60,12 @@ def test_a_request_shows_earlier_decisions(arbor: Arbor, vega: str, one_tenant: 
     shown = arbor("approval", "show", str(later.id)).out
     assert "Earlier decisions" in shown
     assert "not before Monday" in shown
+
+
+def test_rules_that_no_action_meets_yet_are_shown(arbor: Arbor, vega: str) -> None:
+    arbor("approval", "rule", "set", "arbor://actions/execute/mcp.builds", "block")
+    shown = arbor("agent", "trust", "set", vega, "arbor://actions/execute/mcp.tickets", "ask").out
+    assert [part in shown for part in ("mcp.tickets", "mcp.builds")] == [True, True]
 
 
 def test_trust_is_set_and_shown(arbor: Arbor, vega: str) -> None:

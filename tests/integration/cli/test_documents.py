@@ -77,6 +77,7 @@ def test_mixed_documents_are_indexed_and_broken_ones_reported(
         "documents"
     ]
     assert failed["error"]
+    assert "None" not in arbor("document", "show", "broken.pdf").out
     repeated = arbor("document", "add", str(folder))
     assert (repeated.code, "10 unchanged" in repeated.out, "broken.pdf" in repeated.out) == (1, True, True)
 

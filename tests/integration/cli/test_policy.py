@@ -35,6 +35,10 @@ def test_a_policy_is_set_and_shown(arbor: Arbor, active_vega: str) -> None:
         "Europe/Berlin",
         False,
     )
+    models = ("agent", "policy", "set", active_vega, "--models")
+    assert arbor(*models, '{"reflex": ["ollama/small"]}', "--json").json["tier_models"]
+    assert arbor(*models, "none", "--json").json["tier_models"] == {}
+    assert "0.5000" not in arbor("agent", "policy", "show", active_vega).out
     assert arbor("agent", "policy", "set", active_vega, "--daily-usd", "none", "--hours", "none").code == 0
     policy = arbor("agent", "policy", "show", active_vega, "--json").json
     assert (policy["active_from"], policy["daily_usd"], policy["time_zone"]) == (None, None, "Europe/Berlin")
@@ -135,6 +139,7 @@ def test_a_cycle_runs_and_its_heartbeats_can_be_replayed(arbor: Arbor, active_ve
     assert missing.code == 1
     assert "no tenant has a heartbeat 'Vega': give an id, or its last 8 characters" in missing.err
     assert arbor("agent", "cycle", active_vega).code == 1
+    assert "ran 1 heartbeat and" in arbor("agent", "cycle", active_vega, "--ticks", "1").out
 
 
 def test_usage_and_notices_are_shown(arbor: Arbor, active_vega: str) -> None:

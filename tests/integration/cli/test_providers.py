@@ -40,6 +40,13 @@ def test_a_key_has_one_source(arbor: Arbor, one_tenant: str, provider: ProviderS
     assert "vllm rejected the key: 401" in refused.err
 
 
+def test_a_key_is_asked_for_on_a_terminal_only(arbor: Arbor, one_tenant: str) -> None:
+    refused = arbor("provider", "add", "openai", stdin="sk-typed\n")
+    assert (refused.code, "no terminal to ask for a key" in refused.err) == (2, True)
+    assert "a provider is one of openai" in arbor("provider", "add", "nobody").err
+    assert "ollama needs the address of its server" in arbor("provider", "add", "ollama").err
+
+
 def test_a_key_file_that_is_no_text_is_refused(arbor: Arbor, one_tenant: str, tmp_path: Path) -> None:
     (tmp_path / "key").write_bytes(b"\xff\xfe")
     refused = arbor("provider", "add", "openai", "--key-file", str(tmp_path / "key"))

@@ -24,7 +24,7 @@ def test_skills_are_added_chosen_and_deleted(arbor: Arbor, one_tenant: str, tmp_
     assert arbor("agent", "create", "Vega", "--template", "Scout").code == 0
     assert "has no skills, and can have 5" in " ".join(arbor("agent", "skill", "list", "Vega").out.split())
     chosen = arbor("agent", "skill", "set", "Vega", "lamps", "--json").json
-    assert [skill["name"] for skill in chosen["skills"]] == ["lamps"]
+    assert [(skill["name"], skill["agents"]) for skill in chosen["skills"]] == [("lamps", 1)]
     assert arbor("skill", "list", "--json").json["skills"][0]["agents"] == 1
     shown = arbor("skill", "show", "lamps", "--json").json
     assert (shown["agents"], [version["version"] for version in shown["versions"]]) == (["Vega"], ["2", "1"])

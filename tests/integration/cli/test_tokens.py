@@ -37,12 +37,18 @@ def test_a_token_for_tasks_opens_nothing_else(arbor: Arbor, one_tenant: str) -> 
     assert [token["tasks_only"] for token in arbor("token", "list", "--json").json["tokens"]] == [True]
 
 
+def test_a_token_of_an_agent_is_of_its_tenant(arbor: Arbor, vega: str, two_tenants: tuple[str, str]) -> None:
+    made = arbor("token", "create", "partner", "--tasks-only", "--agent", vega, "--json").json
+    assert (made["tenant"], made["agent"]) == ("acme", vega)
+
+
 def test_a_revoked_token_is_refused(arbor: Arbor, one_tenant: str) -> None:
     text = arbor("token", "create", "ci", "--json").json["token"]
     assert arbor("token", "revoke", "ci").code == 0
     with pytest.raises(TokenRefused, match="revoked"):
         authenticate(text)
     assert arbor("token", "list", "--json").json["tokens"] == []
+    assert "yet" not in arbor("token", "list").out
     assert len(arbor("token", "list", "--all", "--json").json["tokens"]) == 1
     assert "there is: none" in arbor("token", "revoke", "ci").err
 

@@ -37,6 +37,17 @@ def advance(run: dict[str, Any], slug: str) -> None:
     advance_run(run_id=run["id"], tenant_id=tenant_id)
 
 
+def test_a_workflow_is_found_in_its_own_tenant(
+    arbor: Arbor, vega: str, file: str, two_tenants: tuple[str, str]
+) -> None:
+    assert arbor("workflow", "check", file, "--json").json["tenant"] is None
+    assert arbor("workflow", "create", "review", file, "--agent", vega, "--json").json["tenant"] == "acme"
+    run = arbor("workflow", "start", "review", "--input", "topic=rain", "--json").json
+    assert arbor("workflow", "run", "show", run["id"], "--json").json["tenant"] == "acme"
+    changed = arbor("workflow", "change", "review", "--disable").out
+    assert "is disabled" in " ".join(changed.split())
+
+
 def test_a_workflow_is_defined_shown_changed_and_deleted(
     arbor: Arbor, vega: str, file: str, tmp_path: Path
 ) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import itertools
 import re
 import shlex
 from collections.abc import Iterator
@@ -83,6 +84,32 @@ def faults_of(line: str) -> Iterator[str]:
             yield f"{' '.join(paths[0])} has no option {option[0]}"
 
 
+def documented_lines() -> Iterator[tuple[str, str]]:
+    """Yield the command lines in the code blocks of the documentation, which are complete."""
+    for page in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]:
+        for block in _FENCED.findall(page.read_text(encoding="utf-8")):
+            yield from ((str(page.relative_to(ROOT)), line) for line in _LINE.findall(block))
+
+
+def usage_faults_of(line: str) -> Iterator[str]:
+    """Yield why a complete command line is not parsed; files and ids of examples need not exist."""
+    words = list(itertools.takewhile(lambda word: word not in ("<", ">", "|", "&&"), _words(line)))
+    path: tuple[str, ...] = ()
+    while words and isinstance(nodes()[path], click.Group) and (*path, words[0]) in nodes():
+        path = (*path, words.pop(0))
+    if path == ("manage",) or "--help" in words:
+        return
+    try:
+        nodes()[path].make_context(" ".join(path), words)
+    except click.MissingParameter as error:
+        yield error.format_message()
+    except click.BadParameter as error:
+        if "is not one of" in error.message or "is not in the range" in error.message:
+            yield error.format_message()
+    except click.UsageError as error:
+        yield error.format_message()
+
+
 def _words(line: str) -> list[str]:
     line = line.replace("\n", " ").split("  ")[0]
     try:
@@ -108,3 +135,22 @@ def test_named_command_lines_exist() -> None:
 )
 def test_an_invalid_command_line_is_reported(line: str, fault: str) -> None:
     assert list(faults_of(line)) == [fault]
+
+
+def test_documented_command_lines_are_complete() -> None:
+    lines = list(documented_lines())
+    assert len(lines) > 150
+    assert [f"{page}: {line}: {fault}" for page, line in lines for fault in usage_faults_of(line)] == []
+
+
+@pytest.mark.parametrize(
+    ("line", "fault"),
+    [
+        ("agent create Vega --if-missing", "Missing option '--template'."),
+        ("token create ci --role king", "'king' is not one of"),
+        ("agent cycle Vega --ticks 300", "300 is not in the range"),
+        ("recall Vega the tides", "unexpected extra argument"),
+    ],
+)
+def test_an_incomplete_command_line_is_reported(line: str, fault: str) -> None:
+    assert fault in "".join(usage_faults_of(line))

@@ -1,4 +1,4 @@
-"""Settings that the documentation names, and its examples in Python."""
+"""Settings and pages of the console that the documentation names, and its examples in Python."""
 
 from __future__ import annotations
 
@@ -11,12 +11,17 @@ from pathlib import Path
 
 import pytest
 
+from apps.console.navigation import SECTIONS
 from tests.unit.config.test_deployment import COMPOSE_ONLY, INTERNAL, settings_read
 
 ROOT = Path(__file__).resolve().parents[3]
 PAGES = [ROOT / "README.md", ROOT / "clients/python/README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 OWN_PACKAGES = ("apps", "arbor", "arbor_client", "config")
 _SETTING = re.compile(r"\bARBOR_[A-Z0-9_]*[A-Z0-9]\b")
+#: A place of the console: *Memory → Recall*, or Memory, *Recall*.
+_PLACE = re.compile(r"([A-Z][a-z]+(?: [a-z]+)*)(?: → |, \*)([A-Z][A-Za-z -]+)")
+#: Buttons that documents name after their section.
+BUTTONS = {"Pause all agents"}
 _EXAMPLE = re.compile(r"^```python\n(.*?)^```", flags=re.DOTALL | re.MULTILINE)
 
 
@@ -34,6 +39,14 @@ def unknown_settings(text: str) -> set[str]:
         for name in _SETTING.findall(text)
         if name not in known and name.removesuffix("_FILE") not in known
     }
+
+
+def unknown_places(text: str) -> Iterator[str]:
+    """Yield the places in a text that begin with a section of the console and name no page of it."""
+    pages = {section.title: {page.title for page in section.pages} | BUTTONS for section in SECTIONS}
+    for section, page in _PLACE.findall(text):
+        if section in pages and page.strip() not in pages[section]:
+            yield f"{section} → {page}"
 
 
 def examples() -> Iterator[tuple[Path, str]]:
@@ -77,3 +90,17 @@ def test_a_missing_name_of_an_example_is_reported() -> None:
     assert list(missing_names(code)) == ["arbor_client.Nobody"]
     with pytest.raises(SyntaxError):
         list(missing_names("def f(:"))
+
+
+def test_named_pages_of_the_console_exist() -> None:
+    places = [place for page in PAGES for place in _PLACE.findall(page.read_text(encoding="utf-8"))]
+    assert sum(section in {part.title for part in SECTIONS} for section, _ in places) > 10
+    unknown = [f"{page}: {place}" for page in PAGES for place in unknown_places(page.read_text("utf-8"))]
+    assert unknown == []
+
+
+def test_an_unknown_page_of_the_console_is_reported() -> None:
+    text = (
+        "*Memory → Recall*, Self and proposals, *Proposals*; *Audit → Audit log*, *Goals → Workflows → Add*"
+    )
+    assert list(unknown_places(text)) == ["Audit → Audit log"]

@@ -36,6 +36,24 @@ def written(request: pytest.FixtureRequest) -> Iterator[io.StringIO]:
     structlog.configure(**before)
 
 
+class Terminal(io.StringIO):
+    """A stream that says to be a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(("stream", "has_colors"), [(Terminal(), True), (io.StringIO(), False)])
+def test_only_a_terminal_gets_colors(
+    stream: io.StringIO, has_colors: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stderr", stream)
+    before = structlog.get_config()
+    render = logging_config(level="INFO", form="console")["formatters"]["arbor"]["processors"][-1]
+    structlog.configure(**before)
+    assert ("\x1b" in render(None, "info", {"event": "heartbeat", "level": "info"})) == has_colors
+
+
 def wrapped() -> dict[str, object]:
     return {
         "plain": URL,

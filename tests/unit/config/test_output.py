@@ -9,6 +9,7 @@ import click
 import pytest
 from rich.text import Text
 
+from config.cli.agents.trace import goal_line
 from config.cli.kit.output import print_note, show, stamp, table
 from config.cli.main import cli, main
 
@@ -100,3 +101,8 @@ def test_json_writes_moments_in_one_form(
     show({"at": moment}, as_json=True, text="")
     assert json.loads(capsys.readouterr().out) == {"at": written}
     assert stamp(moment) == written
+
+
+def test_a_change_of_a_goal_without_a_text_is_named_by_its_kind() -> None:
+    change = {"title": "Map the river", "kind": "completed", "change": ""}
+    assert goal_line(change) == "Map the river: completed"
