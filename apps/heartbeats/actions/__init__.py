@@ -10,9 +10,9 @@ from types import MappingProxyType
 
 from apps.heartbeats.actions.context import ActionContext
 from apps.heartbeats.actions.maintain import maintain
+from apps.heartbeats.actions.observation import observe, review_goals
 from apps.heartbeats.actions.reach_out import reach_out_agent, reach_out_public, reach_out_user
 from apps.heartbeats.actions.relations import connect_nodes
-from apps.heartbeats.actions.observation import observe, review_goals
 from apps.heartbeats.actions.workflows import complete_step, start_workflow
 from arbor.heartbeat.decision import Decision
 from arbor.heartbeat.results import ActionResult
