@@ -50,9 +50,11 @@ class Credentials:
                 )
 
         try:
-            ollama_base_url(self.ollama_host)
-        except ValueError as exc:
-            raise ConfigurationInvalid("OLLAMA_HOST must be host:port or an http:// address") from exc
+            is_usable = _is_http_url(ollama_base_url(self.ollama_host))
+        except ValueError:
+            is_usable = False
+        if not is_usable:
+            raise ConfigurationInvalid("OLLAMA_HOST must be host:port or an http:// or https:// address")
 
     def __repr__(self) -> str:
         given = [field.name for field in fields(self) if getattr(self, field.name)]
@@ -141,9 +143,10 @@ def is_self_hosted(base_url: str) -> bool:
 def _is_http_url(value: str) -> bool:
     try:
         parts = urlsplit(value)
+        # `port` raises ValueError unless it is a number up to 65535.
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
     except ValueError:
         return False
-    return parts.scheme in ("http", "https") and bool(parts.hostname)
 
 
 #: The models for agents that name none: the first one whose setting is configured. They are small and cheap, because

@@ -1,4 +1,4 @@
-"""Manage documents, and follow folders."""
+"""Manage documents, and watch folders."""
 
 from __future__ import annotations
 
@@ -188,7 +188,7 @@ def _results_output(results: Sequence[FileResult]) -> Output:
     return Output(value, text=text, code=ExitCode.FAILED if broken else ExitCode.DONE)
 
 
-def follow(
+def watch(
     folder: Path,
     *,
     category: str | None,
@@ -198,7 +198,7 @@ def follow(
     tenant_slug: str | None,
     as_json: bool,
 ) -> Output | None:
-    """Follow a folder and print a line for each change; `once` synchronizes the folder once instead."""
+    """Watch a folder and print a line for each change; `once` synchronizes the folder once instead."""
     tenant = choose_tenant(tenant_slug)
     if not folder.is_dir():
         raise Invalid(f"there is no folder {folder}")
@@ -213,7 +213,7 @@ def follow(
     if once:
         return _results_output(list(synchronize_folder(folder, options)))
     if not as_json:
-        console(err=True).print(f"Following {escape(str(folder))}; Ctrl-C stops.")
+        console(err=True).print(f"Watching {escape(str(folder))}; Ctrl-C stops.")
     for result in watch_folder(folder, options, stop=threading.Event()):
         line = {"name": result.name, "change": result.change.value, "error": result.error}
         click.echo(

@@ -83,9 +83,13 @@ def resend_delivery(*, delivery_id: UUID, actor: str) -> HookDelivery:
     if delivery is None:
         raise NotFound(f"there is no delivery {delivery_id} in this tenant")
     if delivery.webhook is None:
-        raise TransitionIllegal("only its sender can send a delivery at a hook again")
+        raise TransitionIllegal(
+            f"the delivery {delivery_id} is one at a hook, which only its sender can send again"
+        )
     if delivery.status not in _RESENDABLE:
-        raise TransitionIllegal(f"the delivery is {delivery.status}: it is sent again by itself")
+        raise TransitionIllegal(
+            f"the delivery {delivery_id} is {delivery.status}: it is sent again by itself"
+        )
     if not delivery.webhook.active:
         raise TransitionIllegal(f"the webhook {delivery.webhook.name} is paused; resume it first")
     delivery.status = HookDeliveryStatus.RESENDING

@@ -1,4 +1,4 @@
-"""Add files of a machine's folders as documents, and follow a folder's changes."""
+"""Add files of a machine's folders as documents, and watch folders for changes."""
 
 from __future__ import annotations
 

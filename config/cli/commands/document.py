@@ -11,10 +11,12 @@ from config.cli.commands.options import limit_option
 from config.cli.kit.declarations import agent_command, argument, group, one_of, option, tenant_command
 
 _CATEGORY = option(
-    "--category", metavar="NAME", help="File them under this category.  [default: their own, or none]"
+    "--category",
+    metavar="NAME",
+    help="File the documents under this category.  [default: their own, or none]",
 )
 _PUBLISH = option(
-    "--publish", is_flag=True, help="Let agents find them. Otherwise a new document is a draft."
+    "--publish", is_flag=True, help="Let agents find the documents. Otherwise a new document is a draft."
 )
 _BACKGROUND = option(
     "--background", is_flag=True, help="Leave the indexing to the workers, and do not wait for it."
@@ -39,7 +41,7 @@ _document = group(
     ),
     tenant_command(
         "watch",
-        "Follow a folder: add what is new or changed, and withdraw what is gone. Ctrl-C stops it.",
+        "Watch a folder: add what is new or changed, and withdraw what is gone. Ctrl-C stops it.",
         argument("folder", type=click.Path(path_type=Path)),
         option("--category", metavar="NAME", help="File new documents under this category.  [default: none]"),
         option("--draft", is_flag=True, help="Add new documents as drafts instead of publishing them."),
@@ -47,7 +49,7 @@ _document = group(
         option(
             "--allow-empty", is_flag=True, help="Withdraw all documents of a folder that has no file left."
         ),
-        run="documents:follow",
+        run="documents:watch",
         details="A document that exists keeps the category and status that people chose.",
         examples=("arbor document watch ~/wiki --category wiki", "arbor document watch ~/wiki --once --json"),
     ),

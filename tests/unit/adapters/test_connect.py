@@ -187,7 +187,10 @@ def test_credentials_show_their_names_and_never_their_values() -> None:
         ({"openrouter_api_key": "sk-secrét"}, "OPENROUTER_API_KEY must be printable ASCII"),
         ({"openai_base_url": "localhost:8080/v1"}, "OPENAI_BASE_URL must be an http:// or https:// address"),
         ({"anthropic_base_url": "http://"}, "ANTHROPIC_BASE_URL must be"),
+        ({"openai_base_url": "http://secret.test:99999/v1"}, "OPENAI_BASE_URL must be"),
+        ({"openai_base_url": "http://secret.test:port/v1"}, "OPENAI_BASE_URL must be"),
         ({"ollama_host": "localhost:port"}, "OLLAMA_HOST must be host:port"),
+        ({"ollama_host": "ftp://secret.test"}, "OLLAMA_HOST must be host:port"),
     ],
 )
 def test_unusable_credentials_are_refused_without_being_quoted(values: dict[str, str], words: str) -> None:

@@ -185,7 +185,7 @@ def test_a_call_is_tried_three_times_at_most(run: Run) -> None:
     assert len(server.requests) == 3
 
 
-def test_an_answer_that_is_no_json_is_unreadable(run: Run) -> None:
+def test_an_answer_without_the_expected_fields_is_unreadable(run: Run) -> None:
     for answer in (httpx.Response(200, text="<html>"), ok({"id": 1})):
         with pytest.raises(client_package.UnreadableAnswer):
             run(ScriptedServer(answer), lambda client: client.tenant.get())
