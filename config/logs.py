@@ -44,7 +44,11 @@ def _mask(value: Any) -> Any:
         case None | bool() | int() | float():
             return value
         case Mapping():
-            return {_mask(key): _mask(item) for key, item in value.items()}
+            # A key must be hashable, which the list for a tuple is not.
+            return {
+                _mask(repr(key) if isinstance(key, tuple | frozenset) else key): _mask(item)
+                for key, item in value.items()
+            }
         case list() | tuple() | set() | frozenset():
             return [_mask(item) for item in value]
     # Both formats write other values as `repr`, which for an exception contains its message.

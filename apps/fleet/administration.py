@@ -96,7 +96,7 @@ def _lock_tenant(slug: str) -> Tenant:
 
 def _set_status(slug: str, status: TenantStatus, message: str, actor: str) -> Tenant:
     with transaction.atomic(using=OPS):
-        before = tenant_by_slug(slug).status
+        before = _lock_tenant(slug).status
         tenant = set_status(slug=slug, status=status)
         record_platform(
             action=AuditAction.OPERATOR_ACT,

@@ -151,9 +151,7 @@ def significance(turns: Sequence[WeighedTurn], *, lists: WordLists = DEFAULT_WOR
     ]
     highest = max(importances)
     remember = highest >= EXPLICIT_IMPORTANCE
-    weight = max(0.0, min(highest, EXPLICIT_IMPORTANCE) - DEFAULT_IMPORTANCE) / (
-        EXPLICIT_IMPORTANCE - DEFAULT_IMPORTANCE
-    )
+    weight = max(0.0, highest - DEFAULT_IMPORTANCE) / (EXPLICIT_IMPORTANCE - DEFAULT_IMPORTANCE)
     asked = sum(_request_weight(text) for text in own)
     total = (
         LENGTH_ADDS * min(len(own) / LONG_TURNS, 1)

@@ -1,7 +1,7 @@
 """The prompt of a conversation's turn (seed 000, 7, `prepare_query`), in the order of seed 001 ("Working Memory").
 
-The system part is the rules, the character and the skills; then come the self, the time and the boundaries, memories, passages of
-documents, and the conversation.
+The system part is the rules, the format of the answer, the character and the skills; then come the self, the time and the boundaries,
+memories, code snippets, passages of documents, and the conversation.
 
 All text from people, files or the agent's own past is in data blocks under a mark that is new for each
 prompt; so is the person's turn, because it may quote anything.

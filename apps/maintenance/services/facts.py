@@ -172,6 +172,6 @@ def _record_left_out(agent_id: UUID, facts: Sequence[_NewFact]) -> Sequence[str]
         agent_id=agent_id,
         message=f"did not propose {len(facts)} {'fact' if len(facts) == 1 else 'facts'}: {why}",
         # Without the texts, because a purge must delete every copy of a text.
-        detail={"memories": [memory_id for left in facts for memory_id in left.evidence]},
+        detail={"memories": [memory_id for fact in facts for memory_id in fact.evidence]},
     )
     return [f"fact not proposed: {why}"] * len(facts)

@@ -23,7 +23,7 @@ from arbor.pipeline.engine import NodeResult, Suspension
 
 #: Tokens of a further message beside the texts that it quotes.
 MESSAGE_OVERHEAD = 150
-#: The least characters of an unreadable reply that are quoted.
+#: The fewest characters of an unreadable reply that are quoted.
 MIN_QUOTED = 400
 #: The source of what actions brought, in audit events.
 RESULTS = "results"
@@ -47,7 +47,7 @@ def limits_of(heartbeat: HeartbeatState, models: Iterable[str]) -> PromptLimits:
 
 
 def counter_of(heartbeat: HeartbeatState, limits: PromptLimits) -> CountTokens:
-    """Return how the tokens of a prompt with these limits are counted."""
+    """Return the function that counts the tokens of a prompt with these limits."""
     return heartbeat.rules.tokenizers.get(limits.tokenizer, estimate_tokens)
 
 

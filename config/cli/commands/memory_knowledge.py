@@ -1,4 +1,4 @@
-"""The commands about pinned memories, quotas and facts on their way into the self."""
+"""The commands about pinned memories, quotas and promotion candidates."""
 
 from __future__ import annotations
 

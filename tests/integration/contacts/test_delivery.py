@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
-from uuid import UUID
 
 import pytest
 import structlog
@@ -369,6 +368,5 @@ def test_a_hint_carries_an_id_and_nothing_else(agent: Agent, messages: list[Task
     (hint,) = messages
     assert hint.task is Task.DELIVER
     assert hint.arguments == {"message_id": str(message.id)}
-    assert UUID(hint.arguments["message_id"])
     assert "secret" not in hint.shown
     assert "ann@" not in hint.shown

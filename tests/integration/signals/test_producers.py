@@ -167,7 +167,7 @@ def talk(agent: Agent) -> None:
         end_session(session_id=session.id)
 
 
-def write_letter(agent: Agent) -> None:
+def write_message(agent: Agent) -> None:
     with tenant_transaction(agent.tenant_id):
         add_to_outbox(
             OutgoingMessage(
@@ -291,7 +291,7 @@ def test_every_signal_is_emitted_by_its_change(
     change_self_and_identity(agent)
     change_goals(agent)
     talk(agent)
-    write_letter(agent)
+    write_message(agent)
     meet(agent, 1)
     meet(agent, 2)
     summarize(agent)
@@ -308,7 +308,9 @@ def test_data_is_small_and_plain(tenant: Tenant, agent: Agent) -> None:
     change_memories(agent)
     change_goals(agent)
     with tenant_transaction(tenant.id):
-        for record in read_signals(after=Cursor(), limit=1000).signals:
+        records = read_signals(after=Cursor(), limit=1000).signals
+        assert records
+        for record in records:
             assert len(str(record.data)) < 1000
             assert "Reefs are red" not in str(record.data)
             assert UUID(str(record.agent_id)) == agent.id

@@ -60,6 +60,7 @@ def wrapped() -> dict[str, object]:
         "in_a_dict": {"where": {URL: URL}},
         "in_a_list": [1, [URL]],
         "in_a_tuple": (URL, None),
+        "in_a_key": {(URL, 1): 1},
         "in_an_exception": ValueError(URL),
     }
 

@@ -126,7 +126,7 @@ def test_rows_of_an_older_version_are_read_and_appended_to(postgres: EmbeddedPos
         session.execute("UPDATE old SET trace = trace || %s", [pack([{"sequence": 2, "node": "x" * 200}])])
         row = session.execute("SELECT situation, trace FROM old").fetchone()
     assert row is not None
-    fields = Heartbeat._meta
-    assert fields.get_field("situation").from_db_value(row[0], None, None) == SITUATION
-    steps = fields.get_field("trace").from_db_value(row[1], None, None)
+    meta = Heartbeat._meta
+    assert meta.get_field("situation").from_db_value(row[0], None, None) == SITUATION
+    steps = meta.get_field("trace").from_db_value(row[1], None, None)
     assert [step["sequence"] for step in steps] == [1, 2]
