@@ -13,7 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from apps.fleet.seeds import queries
-from apps.fleet.seeds.sections import BY_NAME, SECTIONS, SeedGroup, SeedSection, Values
+from apps.fleet.seeds.checks import Values
+from apps.fleet.seeds.sections import BY_NAME, SECTIONS, SeedGroup, SeedSection
 from apps.memories.models import Mind, NextEmbedding, Term
 from apps.memories.services.embedding.literals import fit_terms, sparsevec_text
 from apps.memories.services.store.term_counts import count_terms
