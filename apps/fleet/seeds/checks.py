@@ -7,10 +7,12 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from arbor.errors import SeedInvalid
+from arbor.errors import Invalid, SeedInvalid
+from arbor.heartbeat.situation import Notice
 from arbor.heartbeat.working_memory import WorkingMemory
 from arbor.ids import read_id
 from arbor.selves.history import BIRTH_CHANGE, PartKind
+from arbor.selves.memory_filters import read_filters
 from arbor.selves.proposals import ProposalKind, ProposalStatus
 from arbor.selves.values import AspectKind, BeliefCategory
 
@@ -18,11 +20,16 @@ type Values = dict[str, Any]
 
 
 def check_state(values: Values) -> None:
-    """Check that heartbeats can read the working memory: they cannot begin without one."""
+    """Check that heartbeats can read the working memory and the notices: they fail with wrong ones."""
     try:
         WorkingMemory.model_validate(values["working_memory"])
     except ValidationError as error:
         raise SeedInvalid("state of the seed has a working_memory that this Arbor cannot read") from error
+    try:
+        for notice in values["notices"]:
+            Notice.model_validate(notice)
+    except ValidationError as error:
+        raise SeedInvalid("state of the seed has notices that this Arbor cannot read") from error
 
 
 def check_neighbors(values: Values) -> None:
@@ -34,6 +41,31 @@ def check_neighbors(values: Values) -> None:
         str(read_id(other)) == other and type(weight) in (int, float) for other, weight in neighbors.items()
     ):
         raise SeedInvalid("upkeep of the seed has neighbors that are no weights of memories by their ids")
+
+
+def check_belief(values: Values) -> None:
+    """Check that recalls can read the memory filters."""
+    try:
+        read_filters(values["filters"])
+    except Invalid as error:
+        raise SeedInvalid(f"beliefs of the seed have filters that this Arbor cannot read: {error}") from error
+
+
+def check_boundary(values: Values) -> None:
+    """Check that texts can be compared with the vectors of the examples."""
+    dimension, rows = (values["vectors"].get(name) for name in ("dimension", "rows"))
+    if values["vectors"] and not (isinstance(rows, list) and all(_is_vector(row, dimension) for row in rows)):
+        raise SeedInvalid(
+            "boundaries of the seed have vectors that are no lists of numbers of their dimension"
+        )
+
+
+def _is_vector(row: Any, dimension: Any) -> bool:
+    return (
+        isinstance(row, list)
+        and len(row) == dimension
+        and all(type(number) in (int, float) for number in row)
+    )
 
 
 def check_proposal(values: Values) -> None:

@@ -12,7 +12,15 @@ from django.db import models
 from pgvector.django import HalfVectorField, SparseVectorField
 
 from apps.agents.models import AgentPolicy, AgentState, Percept
-from apps.fleet.seeds.checks import Values, check_neighbors, check_proposal, check_self_change, check_state
+from apps.fleet.seeds.checks import (
+    Values,
+    check_belief,
+    check_boundary,
+    check_neighbors,
+    check_proposal,
+    check_self_change,
+    check_state,
+)
 from apps.goals.models import Goal, GoalMemoryLink, Intent, Plan, PlanStep, ProgressNote, Satisfaction
 from apps.knowledge.models import AgentKnowledge
 from apps.memories.models import (
@@ -93,6 +101,8 @@ class SeedSection:
     parent: str = ""
     #: Columns that are not carried: they are locks, or refer to what is not in the seed.
     omit: frozenset[str] = frozenset()
+    #: Columns whose JSON is a list of texts.
+    texts: frozenset[str] = frozenset()
     #: Whether its rows are part of the digest of the agent's state.
     digested: bool = True
     #: Whether rows are only ever added, so that a restore removes none.
@@ -191,7 +201,9 @@ def _released(values: Values) -> Values:
 #: In the order in which rows are written: referenced tables come first.
 SECTIONS: tuple[SeedSection, ...] = (
     SeedSection(name="policy", model=AgentPolicy, group=SeedGroup.POLICY),
-    SeedSection(name="knowledge", model=AgentKnowledge, group=SeedGroup.POLICY),
+    SeedSection(
+        name="knowledge", model=AgentKnowledge, group=SeedGroup.POLICY, texts=frozenset({"categories"})
+    ),
     SeedSection(name="state", model=AgentState, group=SeedGroup.STATE, check=check_state),
     SeedSection(name="episodes", model=Episode, group=SeedGroup.MEMORIES),
     SeedSection(
@@ -204,9 +216,9 @@ SECTIONS: tuple[SeedSection, ...] = (
     SeedSection(name="pins", model=Pin, group=SeedGroup.MEMORIES),
     SeedSection(name="practices", model=Practice, group=SeedGroup.MEMORIES, parent="memory"),
     SeedSection(name="upkeep", model=Upkeep, group=SeedGroup.MEMORIES, digested=False, check=check_neighbors),
-    SeedSection(name="concepts", model=Concept, group=SeedGroup.MEMORIES),
+    SeedSection(name="concepts", model=Concept, group=SeedGroup.MEMORIES, texts=frozenset({"ancestors"})),
     SeedSection(name="memory_concepts", model=MemoryConcept, group=SeedGroup.MEMORIES, parent="memory"),
-    SeedSection(name="clusters", model=Cluster, group=SeedGroup.MEMORIES),
+    SeedSection(name="clusters", model=Cluster, group=SeedGroup.MEMORIES, texts=frozenset({"keywords"})),
     SeedSection(name="cluster_members", model=ClusterMember, group=SeedGroup.MEMORIES, parent="cluster"),
     SeedSection(name="cluster_relations", model=ClusterRelation, group=SeedGroup.MEMORIES, parent="source"),
     SeedSection(name="relations", model=Edge, group=SeedGroup.MEMORIES),
@@ -216,9 +228,15 @@ SECTIONS: tuple[SeedSection, ...] = (
     SeedSection(name="code", model=CodeSnippet, group=SeedGroup.MEMORIES),
     SeedSection(name="aspects", model=IdentityAspect, group=SeedGroup.SELF),
     SeedSection(name="preferences", model=Preference, group=SeedGroup.SELF),
-    SeedSection(name="beliefs", model=Belief, group=SeedGroup.SELF),
+    SeedSection(name="beliefs", model=Belief, group=SeedGroup.SELF, check=check_belief),
     SeedSection(name="evidence", model=BeliefEvidence, group=SeedGroup.SELF, parent="belief"),
-    SeedSection(name="boundaries", model=Boundary, group=SeedGroup.SELF),
+    SeedSection(
+        name="boundaries",
+        model=Boundary,
+        group=SeedGroup.SELF,
+        texts=frozenset({"patterns", "examples"}),
+        check=check_boundary,
+    ),
     SeedSection(name="proposals", model=Proposal, group=SeedGroup.SELF, check=check_proposal),
     SeedSection(
         name="self_history",
@@ -235,6 +253,7 @@ SECTIONS: tuple[SeedSection, ...] = (
         name="plans",
         model=Plan,
         group=SeedGroup.GOALS,
+        texts=frozenset({"dependencies", "met"}),
         frees=f"status = '{PlanStatus.DRAFT}' WHERE t.status = '{PlanStatus.ACTIVE}' AND",
     ),
     SeedSection(name="steps", model=PlanStep, group=SeedGroup.GOALS, parent="plan"),
@@ -250,7 +269,7 @@ SECTIONS: tuple[SeedSection, ...] = (
         name="satisfactions", model=Satisfaction, group=SeedGroup.GOALS, digested=False, appended=True
     ),
     SeedSection(name="experiences", model=Experience, group=SeedGroup.STATE),
-    SeedSection(name="peers", model=PeerModel, group=SeedGroup.STATE),
+    SeedSection(name="peers", model=PeerModel, group=SeedGroup.STATE, texts=frozenset({"interests"})),
     SeedSection(
         name="percepts",
         model=Percept,

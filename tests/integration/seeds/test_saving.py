@@ -139,6 +139,16 @@ def spoiling_check(section: str, column: str, value: object) -> Callable[[Any, V
         ("upkeep", "neighbors", {"near": 1.0}),
         ("upkeep", "neighbors", {"01a21f85-9bcb-7e54-a7cc-3f0452cac862": True}),
         ("self_history", "what", "mood"),
+        ("state", "notices", [{"kind": "unheard of"}]),
+        ("beliefs", "filters", [{"effect": "none"}]),
+        ("boundaries", "patterns", [7]),
+        ("boundaries", "vectors", {"model": "m", "dimension": 2, "rows": [[0.5]]}),
+        ("clusters", "keywords", [None]),
+        ("concepts", "ancestors", [["sea"]]),
+        ("knowledge", "categories", [{}]),
+        ("peers", "interests", [1]),
+        ("plans", "dependencies", ["a boat", 2]),
+        ("plans", "met", [None]),
     ],
 )
 def test_a_wrong_value_is_refused(section: str, column: str, value: object) -> None:
