@@ -20,7 +20,7 @@ type Values = dict[str, Any]
 
 
 def check_state(values: Values) -> None:
-    """Check that heartbeats can read the working memory and the notices: they fail with wrong ones."""
+    """Check that heartbeats can read the working memory, the notices and what was learned: they fail with wrong ones."""
     try:
         WorkingMemory.model_validate(values["working_memory"])
     except ValidationError as error:
@@ -30,6 +30,12 @@ def check_state(values: Values) -> None:
             Notice.model_validate(notice)
     except ValidationError as error:
         raise SeedInvalid("state of the seed has notices that this Arbor cannot read") from error
+    if not all(_are_counts(counts) for counts in values["learned"].values()):
+        raise SeedInvalid("state of the seed has learned what are no attempts and successes of actions")
+
+
+def _are_counts(value: Any) -> bool:
+    return isinstance(value, list) and len(value) == 2 and all(type(count) is int for count in value)
 
 
 def check_neighbors(values: Values) -> None:

@@ -140,6 +140,7 @@ def spoiling_check(section: str, column: str, value: object) -> Callable[[Any, V
         ("upkeep", "neighbors", {"01a21f85-9bcb-7e54-a7cc-3f0452cac862": True}),
         ("self_history", "what", "mood"),
         ("state", "notices", [{"kind": "unheard of"}]),
+        ("state", "learned", {"recall": 3}),
         ("beliefs", "filters", [{"effect": "none"}]),
         ("boundaries", "patterns", [7]),
         ("boundaries", "vectors", {"model": "m", "dimension": 2, "rows": [[0.5]]}),
