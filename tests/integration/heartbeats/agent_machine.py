@@ -179,7 +179,7 @@ class AgentMachine(RuleBasedStateMachine):
         received=tokens,
         cost=st.sampled_from([None, Decimal(0), Decimal("0.00012345")]),
     )
-    def beat(self, kind: str, sent: int, received: int, cost: Decimal | None) -> None:
+    def run_heartbeat(self, kind: str, sent: int, received: int, cost: Decimal | None) -> None:
         action = {
             "action": kind,
             "params": {"content": f"The tide is at {sent}."} if kind == "remember" else {},
