@@ -112,10 +112,12 @@ class AgentMachine(RuleBasedStateMachine):
     new_agent: Callable[..., Agent]
     number = 0
 
-    @initialize()
-    def begin(self) -> None:
+    @initialize(asks=st.booleans())
+    def begin(self, asks: bool) -> None:
         type(self).number += 1
         self.agent = self.new_agent(self.tenant, name=f"Vega {self.number}")
+        if asks:
+            self.change_mode(mode=TrustMode.ASK)
 
     # --- People ----------------------------------------------------------------------------------------------
 
@@ -174,7 +176,7 @@ class AgentMachine(RuleBasedStateMachine):
     # --- Heartbeats and turns ----------------------------------------------------------------------------------
 
     @rule(
-        kind=st.sampled_from(["remember", "rest", "nonsense", "failure"]),
+        kind=st.sampled_from(["remember", "remember", "rest", "nonsense", "failure"]),
         sent=tokens,
         received=tokens,
         cost=st.sampled_from([None, Decimal(0), Decimal("0.00012345")]),
