@@ -9,7 +9,7 @@ from uuid import UUID
 from arbor.errors import Invalid, LimitReached, NotFound
 from arbor.goals.commitments import Commitments
 from arbor.goals.endings import Endings
-from arbor.goals.hierarchy import require_place
+from arbor.goals.hierarchy import chain, require_place
 from arbor.goals.plans import PlanDraft, StepDraft
 from arbor.goals.rows import (
     BacklogChanges,
@@ -320,9 +320,8 @@ class Backlog:
             check_line("a goal's blocker", by, BLOCKER_LENGTH)
             goal.blocked_by, goal.blocked_by_goal_id = by, None
             return
-        blocker = above = self.goal(key)
-        while above.id != goal.id and above.blocked_by_goal_id in self._goals:
-            above = self._goals[above.blocked_by_goal_id]
-        if above.id == goal.id:
+        blocker = self.goal(key)
+        blockers = {other.id: other.blocked_by_goal_id for other in self._goals.values()}
+        if goal.id in chain(blocker.id, blockers):
             raise Invalid("a goal cannot wait for itself, nor for one that waits for it")
         goal.blocked_by, goal.blocked_by_goal_id = "", blocker.id

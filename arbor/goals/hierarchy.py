@@ -44,7 +44,7 @@ def require_place[K: Hashable](goal: K | None, parent: K, parents: Mapping[K, K 
 
     `parents` are the open goals, each with its parent; goals above a closed one no longer count.
     """
-    above = _chain(parent, parents)
+    above = chain(parent, parents)
     if goal is not None and goal in above:
         raise Invalid("a goal cannot be a part of itself, nor of one of its own parts")
     below = 1 if goal is None else _height(goal, parents)
@@ -54,15 +54,15 @@ def require_place[K: Hashable](goal: K | None, parent: K, parents: Mapping[K, K 
         )
 
 
-def _chain[K: Hashable](goal: K, parents: Mapping[K, K | None]) -> list[K]:
-    """Return a goal and all goals above it, from the lowest to the highest."""
-    chain = [goal]
-    while (above := parents.get(chain[-1])) is not None and above not in chain:
-        chain.append(above)
-    return chain
+def chain[K: Hashable](goal: K, parents: Mapping[K, K | None]) -> list[K]:
+    """Return a goal and all goals above it, from the lowest to the highest; each once, also in the circle of a damaged seed."""
+    found = [goal]
+    while (above := parents.get(found[-1])) is not None and above not in found:
+        found.append(above)
+    return found
 
 
 def _height[K: Hashable](goal: K, parents: Mapping[K, K | None]) -> int:
     """Return the depth of the hierarchy below a goal, itself included."""
-    chains = (_chain(other, parents) for other in parents)
-    return max(chain.index(goal) + 1 for chain in chains if goal in chain)
+    chains = (chain(other, parents) for other in parents)
+    return max(found.index(goal) + 1 for found in chains if goal in found)

@@ -293,7 +293,7 @@ def _add_self(agent: Agent, memory: Model, text: str) -> list[Model]:
         source=text,
         reason=text,
         decided_by=text,
-        change={"aspect": text},
+        change={"aspect": "value", "note": text},
         evidence=[text],
     )
     return [

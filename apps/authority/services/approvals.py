@@ -118,7 +118,9 @@ def _decide(approval_id: UUID, status: ApprovalStatus, *, actor: str, reason: st
     check_line("a reason", reason, REASON_LENGTH)
     # In the order of heartbeats, which lock the schedule while they read and use approvals.
     lock_schedule(approval_of(approval_id).agent_id)
-    row: ActionApproval = ActionApproval.objects.select_for_update().get(id=approval_id)
+    row: ActionApproval | None = ActionApproval.objects.select_for_update().filter(id=approval_id).first()
+    if row is None:
+        raise NotFound(f"the request for approval {approval_id} was deleted with its agent")
     now = datetime.now(UTC)
     before = ApprovalStatus(row.status)
     if row.expires_at <= now and before in _OPEN:

@@ -14,9 +14,10 @@ from django.db import connections
 
 from apps.agents.models import Agent, RequestedCapability
 from apps.authority.models import CapabilityGrant
+from apps.fleet.seeds.checks import Values
 from apps.fleet.seeds.profiles import profile_values
 from apps.fleet.seeds.queries import ONE_SNAPSHOT, read_rows
-from apps.fleet.seeds.sections import PROFILE, REQUESTS, SECTIONS, SeedSection, Values
+from apps.fleet.seeds.sections import PROFILE, REQUESTS, SECTIONS, SeedSection
 from apps.fleet.seeds.signing import seed_signer
 from apps.memories.models import Mind
 from apps.tenants.encoding import from_json

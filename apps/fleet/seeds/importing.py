@@ -17,13 +17,14 @@ from apps.audit.services import record
 from apps.authority.services.trust_tiers import create_tiers
 from apps.fleet.policy import check_policy
 from apps.fleet.seeds.capture import CaptureOptions
+from apps.fleet.seeds.checks import Values
 from apps.fleet.seeds.exporting import export_seed
 from apps.fleet.seeds.files import VerifiedSeed, receive_seed
 from apps.fleet.seeds.profiles import checked_profile, interval_of
 from apps.fleet.seeds.refusals import audit_refusals
 from apps.fleet.seeds.restoring import STATEMENT_TIMEOUT, SeedReport, has_comparable_vectors, known_ids
 from apps.fleet.seeds.saving import temporary_file
-from apps.fleet.seeds.sections import PROFILE, REQUESTS, SeedGroup, Values
+from apps.fleet.seeds.sections import PROFILE, REQUESTS, SeedGroup
 from apps.fleet.seeds.writing import RowWriter, ensure_mind
 from apps.heartbeats.services.schedule import create_schedules
 from apps.memories.services.embedding.minds import installation_model

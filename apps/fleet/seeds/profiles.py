@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from apps.agents.models import Agent, HeartbeatSchedule
 from apps.agents.services.lookup import valid_name
-from apps.fleet.seeds.sections import Values
+from apps.fleet.seeds.checks import Values
 from arbor.agents.character import Character
 from arbor.agents.genome import AgentGenome
 from arbor.agents.template import MAX_INTERVAL_S, TrustTier

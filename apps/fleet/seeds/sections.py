@@ -10,9 +10,17 @@ from typing import Any
 
 from django.db import models
 from pgvector.django import HalfVectorField, SparseVectorField
-from pydantic import ValidationError
 
 from apps.agents.models import AgentPolicy, AgentState, Percept
+from apps.fleet.seeds.checks import (
+    Values,
+    check_belief,
+    check_boundary,
+    check_neighbors,
+    check_proposal,
+    check_self_change,
+    check_state,
+)
 from apps.goals.models import Goal, GoalMemoryLink, Intent, Plan, PlanStep, ProgressNote, Satisfaction
 from apps.knowledge.models import AgentKnowledge
 from apps.memories.models import (
@@ -44,13 +52,8 @@ from apps.selves.models import (
 )
 from apps.tenants.fields import PackedJSON, WithinTenant
 from apps.tenants.models import TenantModel
-from arbor.errors import SeedInvalid
 from arbor.goals.intents import IntentStatus
 from arbor.goals.plans import PlanStatus
-from arbor.heartbeat.working_memory import WorkingMemory
-from arbor.ids import read_id
-
-type Values = dict[str, Any]
 
 #: Fields that are carried apart from the values, or computed from them.
 _VECTORS = (HalfVectorField, SparseVectorField)
@@ -98,6 +101,8 @@ class SeedSection:
     parent: str = ""
     #: Columns that are not carried: they are locks, or refer to what is not in the seed.
     omit: frozenset[str] = frozenset()
+    #: Columns whose JSON is a list of texts.
+    texts: frozenset[str] = frozenset()
     #: Whether its rows are part of the digest of the agent's state.
     digested: bool = True
     #: Whether rows are only ever added, so that a restore removes none.
@@ -186,25 +191,6 @@ def _types(field: Any) -> tuple[type, ...]:
     return (*types, type(None)) if field.null else types
 
 
-def _check_state(values: Values) -> None:
-    """Check that heartbeats can read the working memory: they cannot begin without one."""
-    try:
-        WorkingMemory.model_validate(values["working_memory"])
-    except ValidationError as error:
-        raise SeedInvalid("state of the seed has a working_memory that this Arbor cannot read") from error
-
-
-def _check_neighbors(values: Values) -> None:
-    """Check that recalls can read a neighborhood: the weights of memories by their ids."""
-    neighbors = values["neighbors"]
-    if neighbors is None:
-        return
-    if not isinstance(neighbors, dict) or not all(
-        str(read_id(other)) == other and type(weight) in (int, float) for other, weight in neighbors.items()
-    ):
-        raise SeedInvalid("upkeep of the seed has neighbors that are no weights of memories by their ids")
-
-
 def _released(values: Values) -> Values:
     """Return the values of an intent without the lock of a heartbeat."""
     if values["status"] == IntentStatus.LOCKED:
@@ -215,8 +201,10 @@ def _released(values: Values) -> Values:
 #: In the order in which rows are written: referenced tables come first.
 SECTIONS: tuple[SeedSection, ...] = (
     SeedSection(name="policy", model=AgentPolicy, group=SeedGroup.POLICY),
-    SeedSection(name="knowledge", model=AgentKnowledge, group=SeedGroup.POLICY),
-    SeedSection(name="state", model=AgentState, group=SeedGroup.STATE, check=_check_state),
+    SeedSection(
+        name="knowledge", model=AgentKnowledge, group=SeedGroup.POLICY, texts=frozenset({"categories"})
+    ),
+    SeedSection(name="state", model=AgentState, group=SeedGroup.STATE, check=check_state),
     SeedSection(name="episodes", model=Episode, group=SeedGroup.MEMORIES),
     SeedSection(
         name="memories",
@@ -227,12 +215,10 @@ SECTIONS: tuple[SeedSection, ...] = (
     SeedSection(name="accesses", model=MemoryAccess, group=SeedGroup.MEMORIES, parent="memory"),
     SeedSection(name="pins", model=Pin, group=SeedGroup.MEMORIES),
     SeedSection(name="practices", model=Practice, group=SeedGroup.MEMORIES, parent="memory"),
-    SeedSection(
-        name="upkeep", model=Upkeep, group=SeedGroup.MEMORIES, digested=False, check=_check_neighbors
-    ),
-    SeedSection(name="concepts", model=Concept, group=SeedGroup.MEMORIES),
+    SeedSection(name="upkeep", model=Upkeep, group=SeedGroup.MEMORIES, digested=False, check=check_neighbors),
+    SeedSection(name="concepts", model=Concept, group=SeedGroup.MEMORIES, texts=frozenset({"ancestors"})),
     SeedSection(name="memory_concepts", model=MemoryConcept, group=SeedGroup.MEMORIES, parent="memory"),
-    SeedSection(name="clusters", model=Cluster, group=SeedGroup.MEMORIES),
+    SeedSection(name="clusters", model=Cluster, group=SeedGroup.MEMORIES, texts=frozenset({"keywords"})),
     SeedSection(name="cluster_members", model=ClusterMember, group=SeedGroup.MEMORIES, parent="cluster"),
     SeedSection(name="cluster_relations", model=ClusterRelation, group=SeedGroup.MEMORIES, parent="source"),
     SeedSection(name="relations", model=Edge, group=SeedGroup.MEMORIES),
@@ -242,11 +228,24 @@ SECTIONS: tuple[SeedSection, ...] = (
     SeedSection(name="code", model=CodeSnippet, group=SeedGroup.MEMORIES),
     SeedSection(name="aspects", model=IdentityAspect, group=SeedGroup.SELF),
     SeedSection(name="preferences", model=Preference, group=SeedGroup.SELF),
-    SeedSection(name="beliefs", model=Belief, group=SeedGroup.SELF),
+    SeedSection(name="beliefs", model=Belief, group=SeedGroup.SELF, check=check_belief),
     SeedSection(name="evidence", model=BeliefEvidence, group=SeedGroup.SELF, parent="belief"),
-    SeedSection(name="boundaries", model=Boundary, group=SeedGroup.SELF),
-    SeedSection(name="proposals", model=Proposal, group=SeedGroup.SELF),
-    SeedSection(name="self_history", model=SelfChange, group=SeedGroup.SELF, digested=False, appended=True),
+    SeedSection(
+        name="boundaries",
+        model=Boundary,
+        group=SeedGroup.SELF,
+        texts=frozenset({"patterns", "examples"}),
+        check=check_boundary,
+    ),
+    SeedSection(name="proposals", model=Proposal, group=SeedGroup.SELF, check=check_proposal),
+    SeedSection(
+        name="self_history",
+        model=SelfChange,
+        group=SeedGroup.SELF,
+        digested=False,
+        appended=True,
+        check=check_self_change,
+    ),
     SeedSection(name="goals", model=Goal, group=SeedGroup.GOALS),
     SeedSection(name="notes", model=ProgressNote, group=SeedGroup.GOALS, parent="goal"),
     # A goal has one active plan: another one may be active in the seed.
@@ -254,6 +253,7 @@ SECTIONS: tuple[SeedSection, ...] = (
         name="plans",
         model=Plan,
         group=SeedGroup.GOALS,
+        texts=frozenset({"dependencies", "met"}),
         frees=f"status = '{PlanStatus.DRAFT}' WHERE t.status = '{PlanStatus.ACTIVE}' AND",
     ),
     SeedSection(name="steps", model=PlanStep, group=SeedGroup.GOALS, parent="plan"),
@@ -269,7 +269,7 @@ SECTIONS: tuple[SeedSection, ...] = (
         name="satisfactions", model=Satisfaction, group=SeedGroup.GOALS, digested=False, appended=True
     ),
     SeedSection(name="experiences", model=Experience, group=SeedGroup.STATE),
-    SeedSection(name="peers", model=PeerModel, group=SeedGroup.STATE),
+    SeedSection(name="peers", model=PeerModel, group=SeedGroup.STATE, texts=frozenset({"interests"})),
     SeedSection(
         name="percepts",
         model=Percept,

@@ -13,7 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from apps.fleet.seeds import queries
-from apps.fleet.seeds.sections import BY_NAME, SECTIONS, SeedGroup, SeedSection, Values
+from apps.fleet.seeds.checks import Values
+from apps.fleet.seeds.sections import BY_NAME, SECTIONS, SeedGroup, SeedSection
 from apps.memories.models import Mind, NextEmbedding, Term
 from apps.memories.services.embedding.literals import fit_terms, sparsevec_text
 from apps.memories.services.store.term_counts import count_terms
@@ -218,6 +219,7 @@ def checked_values(section: SeedSection, values: Values) -> tuple[Values, Set[st
             not isinstance(value, check.types)
             or (check.allowed is not None and value not in check.allowed)
             or (check.is_time and isinstance(value, str) and not _is_time(value))
+            or (column in section.texts and not _are_texts(value))
         ):
             raise SeedInvalid(
                 f"{section.name} of the seed have {column} {str(value)[:60]!r}, which this Arbor does not know"
@@ -225,6 +227,10 @@ def checked_values(section: SeedSection, values: Values) -> tuple[Values, Set[st
     if section.check is not None:
         section.check(carried)
     return carried, values.keys() - carried.keys()
+
+
+def _are_texts(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(entry, str) for entry in value)
 
 
 def _is_time(text: str) -> bool:

@@ -19,6 +19,7 @@ from django.db import IntegrityError, connection
 from apps.agents.models import Agent, AgentPolicy, HeartbeatSchedule
 from apps.agents.services.locks import lock_schedule
 from apps.audit.models import AuditEvent
+from apps.authority.services.approvals import deny
 from apps.calls.models import DailyUsage, ExternalCall
 from apps.contacts.models import ChatSession
 from apps.contacts.services.chat import exchange_turns, open_session, receive_turn
@@ -38,6 +39,7 @@ from apps.tenants.scope import tenant_transaction
 from arbor.errors import NotFound, TransitionIllegal
 from arbor.memory.values import NewMemory
 from arbor.selves.proposals import ProposalKind
+from tests.factories.approvals import ActionApprovalFactory
 from tests.factories.heartbeats import DailyUsageFactory, MaintenanceCallFactory
 from tests.factories.selves import BeliefFactory, ProposalFactory
 from tests.integration.heartbeats.conftest import heartbeats_of, make_due
@@ -238,6 +240,18 @@ def test_a_destroyer_waits_for_a_mind_that_still_needs_its_agent(agent: Agent) -
         assert store(agent_id=agent.id, memories=[memory], vectors=None).stored == 1
     thread.join(20)
     assert not _exists(agent)
+
+
+def test_a_decision_about_a_destroyed_agent_finds_no_request(agent: Agent) -> None:
+    with tenant_transaction(agent.tenant_id):
+        approval_id = ActionApprovalFactory(agent=agent).id
+    with tenant_transaction(agent.tenant_id):
+        lock_schedule(agent.id)
+        thread = in_own_connection(_in_tenant(agent, deny, approval_id=approval_id, actor=ANN))
+        await_blocked_session()
+        destroy_agent(agent_id=agent.id, confirm=agent.name, actor=ANN, saves_seed=False)
+    with pytest.raises(NotFound, match="deleted with its agent"):
+        thread.join(20)
 
 
 def _exists(agent: Agent) -> bool:

@@ -42,6 +42,7 @@ from tests.integration.memories.mind_invariants import assert_mind_is_consistent
 
 ADA = "user:ada"
 QUOTA = 3
+CHARACTER = {"name": "Vega", "description": "Watches the sea."}
 
 #: Few texts, so that some repeat, and some with nearly the same wording.
 TEXTS = (
@@ -68,7 +69,7 @@ class MindMachine(RuleBasedStateMachine):
         # A tenant for each example: all agents of a tenant are searched for purged texts.
         self.tenant = create_tenant(slug=f"example-{uuid4().hex}", name="Example")
         with tenant_transaction(self.tenant.id):
-            self.agent: Agent = AgentFactory.create()
+            self.agent: Agent = AgentFactory.create(character=CHARACTER)
         #: In the order of storing.
         self.status: dict[UUID, MemoryStatus] = {}
         self.content: dict[UUID, str] = {}

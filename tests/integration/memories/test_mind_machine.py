@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import psycopg
+import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 
@@ -14,8 +15,10 @@ from apps.memories.services.store.remember import remember
 from apps.memories.services.store.revision import revise
 from apps.tenants.scope import tenant_transaction
 from tests.integration.memories.conftest import a_memory
+from tests.integration.memories.life_machine import LifeMachine
 from tests.integration.memories.mind_invariants import tables_with
 from tests.integration.memories.mind_machine import MindMachine
+from tests.support.moved_clock import moved_clock
 
 
 def test_any_order_of_acts_leaves_a_mind_consistent(
@@ -25,12 +28,27 @@ def test_any_order_of_acts_leaves_a_mind_consistent(
         pass
 
     Machine.superuser = superuser
+    run(Machine, examples=12)
+
+
+def test_a_mind_stays_consistent_while_time_passes(
+    database: None, superuser: psycopg.Connection[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Machine(LifeMachine):
+        pass
+
+    Machine.superuser = superuser
+    with moved_clock(superuser, monkeypatch) as Machine.clock:
+        run(Machine, examples=8)
+
+
+def run(machine: type[MindMachine], *, examples: int) -> None:
     run_state_machine_as_test(
-        Machine,
+        machine,
         settings=settings(
             # Shrinking takes longer than the time limit of the test; the steps of a failure are few anyway.
             phases=[Phase.generate],
-            max_examples=12,
+            max_examples=examples,
             stateful_step_count=12,
             report_multiple_bugs=False,
             suppress_health_check=list(HealthCheck),

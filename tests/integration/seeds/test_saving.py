@@ -14,12 +14,13 @@ from apps.audit.models import AuditAction, AuditEvent
 from apps.fleet.history import sweep_history
 from apps.fleet.models import SavedSeed
 from apps.fleet.seeds import merging, writing
+from apps.fleet.seeds.checks import Values
 from apps.fleet.seeds.files import receive_seed, verify_seed
 from apps.fleet.seeds.importing import ImportOptions, import_seed
 from apps.fleet.seeds.merging import MergeOptions, merge_seed
 from apps.fleet.seeds.profiles import checked_profile, profile_values
 from apps.fleet.seeds.saving import save_seed, save_upload
-from apps.fleet.seeds.sections import BY_NAME, Values
+from apps.fleet.seeds.sections import BY_NAME
 from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import SeedInvalid
@@ -137,6 +138,18 @@ def spoiling_check(section: str, column: str, value: object) -> Callable[[Any, V
         ("upkeep", "neighbors", ["near"]),
         ("upkeep", "neighbors", {"near": 1.0}),
         ("upkeep", "neighbors", {"01a21f85-9bcb-7e54-a7cc-3f0452cac862": True}),
+        ("self_history", "what", "mood"),
+        ("state", "notices", [{"kind": "unheard of"}]),
+        ("state", "learned", {"recall": 3}),
+        ("beliefs", "filters", [{"effect": "none"}]),
+        ("boundaries", "patterns", [7]),
+        ("boundaries", "vectors", {"model": "m", "dimension": 2, "rows": [[0.5]]}),
+        ("clusters", "keywords", [None]),
+        ("concepts", "ancestors", [["sea"]]),
+        ("knowledge", "categories", [{}]),
+        ("peers", "interests", [1]),
+        ("plans", "dependencies", ["a boat", 2]),
+        ("plans", "met", [None]),
     ],
 )
 def test_a_wrong_value_is_refused(section: str, column: str, value: object) -> None:
@@ -147,9 +160,42 @@ def test_a_wrong_value_is_refused(section: str, column: str, value: object) -> N
         writing.checked_values(BY_NAME[section], row | {column: value})
 
 
+@pytest.mark.parametrize(
+    ("kind", "change"),
+    [
+        ("identity", {"aspect": "style"}),
+        ("identity", {"aspect": ["trait"]}),
+        ("identity", {"aspect": "trait", "strength": "strong"}),
+        ("belief", {"category": "values"}),
+        ("belief", {"belief": "the first", "confidence": 0.5}),
+        ("belief", {"belief": "01a21f85-9bcb-7e54-a7cc-3f0452cac862", "confidence": 7}),
+    ],
+)
+def test_a_proposal_that_nobody_can_accept_is_refused(kind: str, change: dict[str, Any]) -> None:
+    row = {check.column: _valid(check) for check in BY_NAME["proposals"].checks}
+    row |= {"kind": kind, "status": "pending"}
+    writing.checked_values(BY_NAME["proposals"], row)
+
+    with pytest.raises(SeedInvalid, match="change"):
+        writing.checked_values(BY_NAME["proposals"], row | {"change": change})
+
+
+@pytest.mark.parametrize("after", [{"belief": ["held"]}, {"aspect": {"1": "I am there."}}])
+def test_a_birth_that_no_page_can_read_is_refused(after: dict[str, Any]) -> None:
+    row = {check.column: _valid(check) for check in BY_NAME["self_history"].checks} | {"what": "birth"}
+    writing.checked_values(BY_NAME["self_history"], row)
+
+    with pytest.raises(SeedInvalid, match="after"):
+        writing.checked_values(BY_NAME["self_history"], row | {"after": after})
+
+
+#: Values of columns for which the least one is not valid, or not checked further.
+VALID: dict[str, object] = {"neighbors": None, "what": "belief"}
+
+
 def _valid(check: Any) -> object:
-    if check.column == "neighbors":
-        return None
+    if check.column in VALID:
+        return VALID[check.column]
     if check.allowed:
         return min(check.allowed, key=str)
     if check.is_time:

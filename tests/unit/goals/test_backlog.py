@@ -221,6 +221,12 @@ def test_goals_cannot_block_each_other_in_a_circle() -> None:
     assert (port.blocked_by, port.blocked_by_goal_id) == ("", None)
 
 
+def test_a_goal_may_wait_for_goals_that_a_seed_put_in_a_circle() -> None:
+    boat, reef, port = (goal_row(title) for title in ("Boat", "Reef", "Port"))
+    boat.blocked_by_goal_id, reef.blocked_by_goal_id = reef.id, boat.id
+    assert backlog_of(boat, reef, port).block(port.id, str(boat.id)).blocked_by_goal_id == boat.id
+
+
 def test_a_goal_that_is_closed_blocks_no_other() -> None:
     boat, reef = goal_row("Boat"), goal_row("Reef")
     reef.blocked_by_goal_id = boat.id

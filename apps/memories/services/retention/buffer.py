@@ -15,12 +15,14 @@ from apps.agents.services.locks import lock_schedule
 from apps.audit.models import AuditAction
 from apps.audit.services import record
 from apps.memories.models import BufferItem
+from apps.memories.services.embedding.embedding import embed_agent_texts
 from apps.memories.services.embedding.literals import fit_terms, sparsevec_text
 from apps.memories.services.embedding.minds import query_vector
 from apps.memories.services.jobs.job_runs import JobRunResult, run_job
 from apps.memories.services.retention import queries
 from apps.memories.services.retention.forgetting import ACTOR
-from apps.memories.services.store.remember import remember
+from apps.memories.services.store.remember import store
+from apps.memories.services.store.term_counts import lock_minds
 from apps.signals.services.emission import emit
 from apps.tenants.encoding import to_json
 from apps.tenants.scope import tenant_transaction
@@ -195,15 +197,16 @@ def record_cleared(agent_id: UUID, count: int, why: str) -> None:
 
 
 def promote(*, tenant_id: UUID, agent_id: UUID, item_id: UUID, actor: str) -> UUID:
-    """Promote a buffer item of any importance in transactions of its own, and return the memory's id.
+    """Promote a buffer item of any importance in a transaction of its own, and return the memory's id.
 
     The audit log records the actor. Raises NotFound if this agent has no such item.
     """
     with tenant_transaction(tenant_id):
         items = list(_items(agent_id).filter(id=item_id))
-    if not items:
+    ids = _promote(tenant_id, agent_id, items, actor=actor) if items else []
+    if not ids:
         raise NotFound(f"agent {agent_id} has no buffer item {item_id}")
-    return _promote(tenant_id, agent_id, items, actor=actor)[0]
+    return ids[0]
 
 
 def promote_buffers() -> JobRunResult:
@@ -235,35 +238,53 @@ def _items(agent_id: UUID) -> QuerySet[BufferItem]:
 def _promote(
     tenant_id: UUID, agent_id: UUID, items: Sequence[BufferItem], *, actor: str | None = None
 ) -> list[UUID]:
-    """Store buffer items as memories, embedded outside transactions; return their ids. Idempotent: after an interruption it can run again."""
-    memories = [
-        NewMemory(
-            content=item.content,
-            role=item.role,
-            source=item.source,
-            trust=item.trust,
-            occurred_at=item.created_at,
-            importance=effective_importance(importance=item.importance, uses=item.accesses),
-        )
-        for item in items
-    ]
-    ids = list(remember(tenant_id=tenant_id, agent_id=agent_id, memories=memories).ids)
+    """Store buffer items as memories in one transaction, embedded before it; return their ids.
+
+    An item that was deleted meanwhile is left out: a purge deletes the items with a memory's text, which must not be stored again.
+    """
+    texts = [item.content for item in items]
+    embedded = embed_agent_texts(tenant_id=tenant_id, agent_id=agent_id, texts=texts)
     with tenant_transaction(tenant_id):
         lock_schedule(agent_id)
-        for item, memory_id in zip(items, ids, strict=True):
+        # A purge has the mind locked until it has deleted the items.
+        lock_minds([agent_id])
+        present = set(
+            _items(agent_id).filter(id__in=[item.id for item in items]).values_list("id", flat=True)
+        )
+        places = [place for place, item in enumerate(items) if item.id in present]
+        promoted = [items[place] for place in places]
+        stored = store(
+            agent_id=agent_id,
+            memories=list(map(_as_memory, promoted)),
+            vectors=None if embedded.vectors is None else embedded.vectors[places],
+            model=embedded.model,
+        )
+        ids = list(stored.ids)
+        for item, memory_id in zip(promoted, ids, strict=True):
             item.promoted_to_id = memory_id
-        BufferItem.objects.bulk_update(items, ["promoted_to"])
+        BufferItem.objects.bulk_update(promoted, ["promoted_to"])
         if ids:
             emit(signal(SignalName.MEMORY_PROMOTED, agent_id, **memory_data(ids)))
-        if actor is not None:
+        if actor is not None and ids:
             record(
                 action=AuditAction.OPERATOR_ACT,
                 actor=actor,
                 agent_id=agent_id,
                 message="promoted a buffer item to a memory",
                 detail={
-                    "item_ids": [str(item.id) for item in items],
+                    "item_ids": [str(item.id) for item in promoted],
                     "memory_ids": [str(memory_id) for memory_id in ids],
                 },
             )
     return ids
+
+
+def _as_memory(item: BufferItem) -> NewMemory:
+    return NewMemory(
+        content=item.content,
+        role=item.role,
+        source=item.source,
+        trust=item.trust,
+        occurred_at=item.created_at,
+        importance=effective_importance(importance=item.importance, uses=item.accesses),
+    )

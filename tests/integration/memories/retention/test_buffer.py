@@ -31,7 +31,13 @@ from apps.tenants.scope import tenant_transaction
 from arbor.errors import Invalid, LimitReached, NotFound
 from arbor.memory.buffer import NewBufferItem
 from arbor.memory.text.lexical import document_vector
-from tests.integration.memories.conftest import REMOTE, at_once, memories_of
+from tests.integration.memories.conftest import (
+    REMOTE,
+    a_memory,
+    at_once,
+    memories_of,
+    store_without_vectors,
+)
 from tests.support.embedders import RemoteEmbedder
 
 ACTOR = "cli:tests"
@@ -271,6 +277,27 @@ def test_a_purged_memory_is_not_promoted_again(mind: Agent) -> None:
         purge(memory_ids=[remembered.id], reason="asked for", actor="cli:ada")
     assert buffer_items(mind) == []
     promote_buffers()
+    assert memories_of(mind) == []
+
+
+def test_an_item_that_is_purged_during_its_promotion_stays_away(
+    mind: Agent, remote: RemoteEmbedder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    remote.in_process = True
+    (item_id,) = add_items(mind, "The vault opens at nine.")
+    store_without_vectors(mind, a_memory("The vault opens at nine."))
+    (known,) = memories_of(mind)
+    embed = remote.embed
+
+    def purge_and_embed(texts: Sequence[str]) -> Any:
+        with tenant_transaction(mind.tenant_id):
+            archive(memory_ids=[known.id], reason="asked for", actor="cli:ada")
+            purge(memory_ids=[known.id], reason="asked for", actor="cli:ada")
+        return embed(texts)
+
+    monkeypatch.setattr(remote, "embed", purge_and_embed)
+    with pytest.raises(NotFound, match=f"has no buffer item {item_id}"):
+        promote(tenant_id=mind.tenant_id, agent_id=mind.id, item_id=item_id, actor=ACTOR)
     assert memories_of(mind) == []
 
 
