@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import logging
 import logging.config
+import sys
 from collections.abc import Iterator
 
 import pytest
@@ -47,7 +48,7 @@ class Terminal(io.StringIO):
 def test_only_a_terminal_gets_colors(
     stream: io.StringIO, has_colors: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sys.stderr", stream)
+    monkeypatch.setattr(sys, "stderr", stream)
     before = structlog.get_config()
     render = logging_config(level="INFO", form="console")["formatters"]["arbor"]["processors"][-1]
     structlog.configure(**before)
