@@ -269,6 +269,9 @@ def test_a_call_ends_with_the_right_of_its_agent(
         call_tool(request, tenant_id=tenant.id, agent_id=agent.id, deadline_s=5)
 
     assert weather.calls == []
+    with tenant_transaction(tenant.id):
+        denied = AuditEvent.objects.get(action="denied", agent_id=agent.id, message__startswith=ACTION)
+    assert reason in denied.message
 
 
 def test_a_tool_that_is_gone_fails_with_a_reason(
