@@ -13,6 +13,7 @@ from apps.audit.models import AuditAction
 from apps.audit.services import record
 from apps.queues import Task, TaskMessage, enqueue
 from apps.tenants.keys import master_keys
+from apps.tenants.limits import require_room
 from apps.tenants.names import find_by_name
 from apps.tenants.scope import current_tenant, release_connection, tenant_transaction
 from apps.tools.clients import tool_client
@@ -20,7 +21,7 @@ from apps.tools.models import ToolServer
 from apps.tools.services.listing import ListingChange, store_listing
 from apps.tools.services.tools import set_agents
 from arbor.adapters.webhook import check_url, redact_url
-from arbor.errors import AlreadyExists, Invalid, LimitReached, NotFound, ToolFailed
+from arbor.errors import AlreadyExists, Invalid, NotFound, ToolFailed
 from arbor.ids import uuid7
 from arbor.tools.names import check_server_name
 from arbor.tools.ports import ToolServerAddress
@@ -55,8 +56,11 @@ def add_server(*, name: str, url: str, actor: str, secret: str = "") -> ToolServ
         url=_valid_url(url.strip()),
     )
     server.sealed_secret = _sealed(server, secret.strip())
-    if ToolServer.objects.count() >= MAX_SERVERS:
-        raise LimitReached(f"a tenant has at most {MAX_SERVERS} tool servers; remove one that is not needed")
+    require_room(
+        ToolServer.objects.all(),
+        most=MAX_SERVERS,
+        refusal=f"a tenant has at most {MAX_SERVERS} tool servers; remove one that is not needed",
+    )
     try:
         with transaction.atomic():
             server.save(force_insert=True)
