@@ -94,6 +94,14 @@ class MemoryChange(Input):
     reason: Annotated[str, Field(min_length=1, max_length=500)]
 
 
+class MemoryRestore(MemoryChange):
+    """The memories to restore."""
+
+    for_good: Annotated[
+        bool, Field(description="Make them permanent, so that they are not forgotten again.")
+    ] = False
+
+
 class Changed(Schema):
     """The number of changed rows."""
 
@@ -191,10 +199,15 @@ def archive_memories(request: HttpRequest, agent_id: UUID, change: MemoryChange)
 
 
 @router.post("/agents/{uuid:agent_id}/memories/restore", response=Changed, summary="Restore memories")
-def restore_memories(request: HttpRequest, agent_id: UUID, change: MemoryChange) -> Changed:
+def restore_memories(request: HttpRequest, agent_id: UUID, change: MemoryRestore) -> Changed:
     """Include archived memories in recall again."""
     require_own_memories(agent_id, change.ids)
-    done = restore(memory_ids=change.ids, reason=change.reason, actor=access_of(request).actor)
+    done = restore(
+        memory_ids=change.ids,
+        reason=change.reason,
+        actor=access_of(request).actor,
+        for_good=change.for_good,
+    )
     return Changed(changed=done)
 
 

@@ -257,9 +257,12 @@ class Memories[C: (Arbor, AsyncArbor)](Group[C]):
         return post(Changed, f"/agents/{agent_id}/memories/archive", {"ids": ids, "reason": reason})
 
     @operation
-    def restore(self, agent_id: Id, ids: Iterable[Id], *, reason: str) -> Call[Changed]:
-        """Include archived memories in recall again."""
-        return post(Changed, f"/agents/{agent_id}/memories/restore", {"ids": ids, "reason": reason})
+    def restore(
+        self, agent_id: Id, ids: Iterable[Id], *, reason: str, for_good: bool = False
+    ) -> Call[Changed]:
+        """Include archived memories in recall again; `for_good` makes them permanent."""
+        body = {"ids": ids, "reason": reason, "for_good": for_good}
+        return post(Changed, f"/agents/{agent_id}/memories/restore", body)
 
     @operation
     def purge(self, agent_id: Id, ids: Iterable[Id], *, reason: str) -> Call[Changed]:
