@@ -132,6 +132,14 @@ class Changed:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Purged:
+    """The number of purged memories, and the saved seeds that still contain them."""
+
+    changed: int
+    saved_seeds: list[UUID]
+
+
+@dataclass(frozen=True, kw_only=True)
 class MemoryQuota:
     """An agent's memories of one type, compared with the quota."""
 
@@ -265,9 +273,9 @@ class Memories[C: (Arbor, AsyncArbor)](Group[C]):
         return post(Changed, f"/agents/{agent_id}/memories/restore", body)
 
     @operation
-    def purge(self, agent_id: Id, ids: Iterable[Id], *, reason: str) -> Call[Changed]:
+    def purge(self, agent_id: Id, ids: Iterable[Id], *, reason: str) -> Call[Purged]:
         """Delete archived memories with all that depends on them, for good."""
-        return post(Changed, f"/agents/{agent_id}/memories/purge", {"ids": ids, "reason": reason})
+        return post(Purged, f"/agents/{agent_id}/memories/purge", {"ids": ids, "reason": reason})
 
     @operation
     def pin(self, agent_id: Id, ids: Iterable[Id], *, reason: str = "") -> Call[Changed]:

@@ -20,7 +20,7 @@ def test_a_program_of_an_owner_purges(owner: Caller, operator: Caller, vega: dic
     assert operator.post(f"{memories}/purge", change).status_code == 403
     purged = owner.post(f"{memories}/purge", change)
 
-    assert (purged.status_code, purged.json()) == (200, {"changed": 1})
+    assert (purged.status_code, purged.json()) == (200, {"changed": 1, "saved_seeds": []})
     assert owner.get(f"{memories}/{added['id']}").status_code == 404
 
 
