@@ -73,7 +73,7 @@ THRESHOLD_OF = """coalesce((SELECT k.threshold FROM selves_calibration k
 PROMOTED_AS = "CASE WHEN ltrim(m.content) ~ '^(I |I''m |I’m |My )' THEN 'identity' ELSE 'belief' END"
 _SELF_OPENINGS = ("I ", "I'm ", "I’m ", "My ")
 
-# Part: half of the evidence of an insight `p` belongs to the cluster `t`, which is the same theme under a new id.
+# Part: half of the evidence of an insight `p` belongs to the cluster `t`, which is the same insight under a new id.
 _SAME_MEMORIES = """jsonb_array_length(p.evidence) > 0 AND jsonb_array_length(p.evidence) <= 2 * (
                         SELECT count(*) FROM memories_clustermember s WHERE s.tenant_id = t.tenant_id AND s.cluster_id = t.id
                         AND p.evidence ? s.memory_id::text)"""

@@ -145,7 +145,7 @@ def thoughts_in_a_week(**view: Any) -> int:
         {"proposals": [proposal(at=NOW - HOUR)]},
     ],
 )
-def test_what_waits_for_others_costs_no_thought_at_each_interval(view: dict[str, Any]) -> None:
+def test_blocked_goals_and_seen_proposals_cost_few_thoughts(view: dict[str, Any]) -> None:
     # An agent without any of these tends its memory at each fifth heartbeat, and reflects in between.
     assert 7 <= thoughts_in_a_week(**view) <= thoughts_in_a_week()
     assert thoughts_in_a_week() < 7 * 24 / 2 < thoughts_in_a_week(goals=[goal()])
