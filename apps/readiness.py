@@ -29,7 +29,7 @@ class Readiness:
 
     @property
     def ready(self) -> bool:
-        """True if all servers answer."""
+        """Return whether all servers answer."""
         return self.database and self.broker
 
     def as_json(self) -> dict[str, bool]:

@@ -20,6 +20,11 @@ def shorten(text: str, longest: int) -> str:
     return head.rstrip() + "…"
 
 
+def clip(text: str, longest: int) -> str:
+    """Return the text, or its beginning and an ellipsis, in at most `longest` characters; a word may be cut."""
+    return text if len(text) <= longest else f"{text[: longest - 1].rstrip()}…"
+
+
 def close_quotes(text: str) -> str:
     """Return the text with missing closing quotation marks added."""
     return text + "”" * (text.count("“") - text.count("”"))

@@ -101,7 +101,7 @@ SELECT count(*) FROM (
 """,
     ),
     Check(
-        name="turns with more than one call",
+        name="round trips without exactly one call",
         fault=Fault.DOUBLED,
         statement="""
 SELECT count(*) FROM (

@@ -1,6 +1,6 @@
 """Brute-force recall in numpy over all rows of an agent, as the reference for recall.
 
-These memories have no neighborhoods, episodes, activation, feelings or uses, so the components of the score for them are 0.
+The memories of the benchmarks have no neighborhoods, episodes, activation, feelings or uses, so these score components are 0.
 """
 
 from __future__ import annotations

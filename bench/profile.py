@@ -175,7 +175,7 @@ def measure(
         "failed": failed[0],
         "turns": {str(number): count for number, count in turns.items()},
         "batch": batch,
-        "own_cpu_ms": round(account.ms["leg walk"] / done, 2),
+        "own_cpu_ms": round(account.ms["leg advance"] / done, 2),
         "postgres_ms": round(spent / done, 2),
         "executing_ms": round(
             sum(statement.total_ms - statement.planning_ms for statement in sent) / done, 2
@@ -226,14 +226,14 @@ def _round(database: psycopg.Connection[Any], account: _Account, batch: int) -> 
 def _deliver(task: Task, tenant_id: UUID, messages: Sequence[TaskMessage], account: _Account) -> set[UUID]:
     arguments = [message.arguments for message in messages]
     if task is Task.ADVANCE:
-        with account.charge("leg walk"):
+        with account.charge("leg advance"):
             return advance_heartbeats(
                 tenant_id=tenant_id,
                 leases=[
                     (UUID(argument_set["agent_id"]), argument_set["epoch"]) for argument_set in arguments
                 ],
             )
-    with account.charge("leg ask"):
+    with account.charge("leg execute"):
         # One after another: contention of threads is not part of these figures.
         execute_calls(
             call_ids=[UUID(argument_set["call_id"]) for argument_set in arguments],
@@ -265,8 +265,8 @@ def _watched(account: _Account) -> Iterator[None]:
     with ExitStack() as stack:
         stack.enter_context(patch.object(runner, "HANDLERS", handlers))
         stack.enter_context(patch.object(Fetcher, "answer", answered))
-        stack.enter_context(patch.object(runner, "load_batch", charged("leg walk: load", load_batch)))
-        stack.enter_context(patch.object(runner, "commit", charged("leg walk: commit", commit)))
+        stack.enter_context(patch.object(runner, "load_batch", charged("leg advance: load", load_batch)))
+        stack.enter_context(patch.object(runner, "commit", charged("leg advance: commit", commit)))
         for alias in (APP, OPS):
             stack.enter_context(connections[alias].execute_wrapper(account.count))
         yield

@@ -40,14 +40,14 @@ def measure(installation: Installation, *, memories: int, agents: int) -> dict[s
             with tenant_transaction(agent.tenant_id):
                 Mind.objects.get_or_create(tenant_id=agent.tenant_id, agent_id=agent.agent_id, defaults=new)
         moved = population[0]
-        _recalls(moved, questions)
-        before = _recalls(moved, questions)
+        _time_recalls(moved, questions)
+        before = _time_recalls(moved, questions)
         print_progress(f"moving {memories} memories of one agent of {agents}")
         with _asking(moved, questions) as meanwhile:
             to_short = _move(moved, 128)
-        after = _recalls(moved, questions)
+        after = _time_recalls(moved, questions)
         minds.vacuum(database)
-        vacuumed = _recalls(moved, questions)
+        vacuumed = _time_recalls(moved, questions)
         back = _move(moved, minds.vector_length())
     return {
         "memories": memories,
@@ -75,7 +75,7 @@ def _move(agent: BenchAgent, dimension: int) -> dict[str, Any]:
     }
 
 
-def _recalls(agent: BenchAgent, questions: Sequence[str]) -> list[float]:
+def _time_recalls(agent: BenchAgent, questions: Sequence[str]) -> list[float]:
     ms = []
     for text in questions:
         begun = time.perf_counter()
@@ -95,7 +95,7 @@ def _asking(agent: BenchAgent, questions: Sequence[str]) -> Iterator[list[float]
         try:
             while not stop.is_set():
                 for text in questions[:10]:
-                    ms.extend(_recalls(agent, [text]))
+                    ms.extend(_time_recalls(agent, [text]))
         finally:
             connections.close_all()
 

@@ -13,6 +13,8 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from arbor.heartbeat.budgets import BudgetKind
+from arbor.ids import read_id
+from arbor.quotations import clip
 
 #: The tone of a status: good, busy, warn, bad or calm. A status without an entry is calm.
 TONES: dict[str, str] = {
@@ -207,10 +209,7 @@ def origin(text: str) -> SafeString:
 
 def _origin(text: str) -> tuple[str, UUID | None]:
     kind, _, key = text.partition(":")
-    try:
-        return kind, UUID(key) if kind in ORIGINS else None
-    except ValueError:
-        return kind, None
+    return kind, read_id(key) if kind in ORIGINS else None
 
 
 def feeling(valence: float, intensity: float) -> SafeString:
@@ -242,8 +241,7 @@ def titled(title: str, below: str) -> SafeString:
 def clipped(text: str, longest: int = 160) -> SafeString:
     """Return the beginning of a text on one line, with more of the text on hovering."""
     line = " ".join(text.split())
-    shown = line if len(line) <= longest else f"{line[: longest - 1].rstrip()}…"
-    return format_html('<span class="ar-clip" title="{}">{}</span>', line[:600], shown)
+    return format_html('<span class="ar-clip" title="{}">{}</span>', line[:600], clip(line, longest))
 
 
 def meter(value: float, of: float) -> SafeString:

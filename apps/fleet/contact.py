@@ -20,6 +20,7 @@ from arbor.agents.lifecycle import AgentStatus
 from arbor.errors import Invalid
 from arbor.heartbeat.views import PERCEPT_LENGTH
 from arbor.memory.content import check_text
+from arbor.quotations import clip
 
 #: Characters of the answered message that are quoted above the answer.
 QUOTED_LENGTH = 400
@@ -87,5 +88,4 @@ def _quoted(message: OutboxMessage, *, room: int) -> str:
     longest = min(QUOTED_LENGTH, room - len("> \n"))
     if longest < 1:
         return ""
-    cut = text if len(text) <= longest else f"{text[: longest - 1].rstrip()}…"
-    return f"> {cut}\n"
+    return f"> {clip(text, longest)}\n"

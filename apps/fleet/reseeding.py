@@ -28,8 +28,8 @@ def reseed_knowledge(agent: Agent) -> tuple[UUID, ...]:
     knowledge = {
         content_hash(memory.content): memory for memory in first_knowledge(spec, now=datetime.now(UTC))
     }
-    digests = Memory.objects.filter(agent_id=agent.id, content_hash__in=list(knowledge))
-    known = {bytes(digest) for digest in digests.values_list("content_hash", flat=True)}
+    memories = Memory.objects.filter(agent_id=agent.id, content_hash__in=list(knowledge))
+    known = {bytes(digest) for digest in memories.values_list("content_hash", flat=True)}
     missing = [memory for digest, memory in knowledge.items() if digest not in known]
     if missing:
         purged = _purged_hashes(agent.id)

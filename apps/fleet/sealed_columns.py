@@ -90,10 +90,6 @@ def _renew_agent_key(row: AgentKey, keys: MasterKeys) -> dict[str, int | str]:
     ).to_json()
 
 
-def _authority_keys() -> models.QuerySet[Any]:
-    return authority_keys()
-
-
 def _open_authority_key(row: AuthorityKey, keys: MasterKeys) -> OpenedSecret:
     return unseal_authority_key(row.sealed_private_key, number=row.number, keys=keys)
 
@@ -108,21 +104,13 @@ def _webhook_channels() -> models.QuerySet[Any]:
     return rows
 
 
-def _signal_webhooks() -> models.QuerySet[Any]:
-    return SignalWebhook.objects.all()
-
-
-def _hooks() -> models.QuerySet[Any]:
-    return Hook.objects.all()
-
-
 def _open_webhook_secret(row: Channel | Hook | SignalWebhook, keys: MasterKeys) -> OpenedSecret:
-    return unseal_secret(row.sealed_secret, keys=keys, tenant_id=row.tenant_id, channel_id=row.id)
+    return unseal_secret(row.sealed_secret, keys=keys, tenant_id=row.tenant_id, row_id=row.id)
 
 
 def _renew_webhook_secret(row: Channel | Hook | SignalWebhook, keys: MasterKeys) -> dict[str, Any]:
     secret = _open_webhook_secret(row, keys).raw.decode()
-    return seal_secret(secret, keys=keys, tenant_id=row.tenant_id, channel_id=row.id)
+    return seal_secret(secret, keys=keys, tenant_id=row.tenant_id, row_id=row.id)
 
 
 def _tool_servers() -> models.QuerySet[Any]:
@@ -207,7 +195,7 @@ AGENT_KEYS = _sealed_column(
 AUTHORITY_KEYS = replace(
     _sealed_column(
         "keys of the System Authority",
-        _authority_keys,
+        authority_keys,
         "sealed_private_key",
         _open_authority_key,
         _renew_authority_key,
@@ -218,8 +206,10 @@ AUTHORITY_KEYS = replace(
 WEBHOOK_SECRETS = _sealed_column(
     "webhook secrets", _webhook_channels, "sealed_secret", _open_webhook_secret, _renew_webhook_secret
 )
-SIGNAL_WEBHOOK_SECRETS = replace(WEBHOOK_SECRETS, kind="signal webhook secrets", rows=_signal_webhooks)
-HOOK_SECRETS = replace(WEBHOOK_SECRETS, kind="hook secrets", rows=_hooks)
+SIGNAL_WEBHOOK_SECRETS = replace(
+    WEBHOOK_SECRETS, kind="signal webhook secrets", rows=SignalWebhook.objects.all
+)
+HOOK_SECRETS = replace(WEBHOOK_SECRETS, kind="hook secrets", rows=Hook.objects.all)
 TOOL_SERVER_SECRETS = _sealed_column(
     "tool server secrets", _tool_servers, "sealed_secret", _open_server_secret, _renew_server_secret
 )

@@ -35,7 +35,7 @@ FIRST_DICTIONARY = Path(__file__).with_name("packing_dictionary.txt")
 
 #: Texts with fewer bytes do not shrink by compression.
 _MIN_COMPRESSED = 64
-#: The smallest frames for 50 µs more than level 3 takes (decision 0015). Each frame can be read with any options.
+#: The options of the smallest frames that take at most 50 µs longer than level 3 (decision 0015). Each frame can be read with any options.
 _OPTIONS: dict[int, int] = {
     CompressionParameter.compression_level: 6,
     CompressionParameter.search_log: 4,

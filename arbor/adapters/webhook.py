@@ -47,7 +47,7 @@ def check_url(
         host = parsed.host
     except (httpx.InvalidURL, UnicodeError) as error:
         # The library's own message quotes the URL. An international name is decoded when it is read.
-        raise Invalid(f"{what} must be one, such as https://example.org/path") from error
+        raise Invalid(f"{what} must be a valid URL, such as https://example.org/path") from error
     if parsed.scheme not in schemes or not host:
         raise Invalid(
             f"{what} begins with {' or '.join(f'{scheme}://' for scheme in schemes)} and a host, got {redact_url(url)!r}"

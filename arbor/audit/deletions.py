@@ -70,17 +70,17 @@ class Deletions:
             if (reached := deletion.reaches) is not None:
                 self._until[deletion.rows] = max(reached, self._until.get(deletion.rows, reached))
 
-    def explain_event(self, row: SealedRow) -> bool:
+    def explains_event(self, row: SealedRow) -> bool:
         """Return whether a deletion by age covers an audit record."""
         return self._covers(DeletedRows.EVENTS, time_of(row.id))
 
-    def explain_heartbeat(self, row: SealedRow) -> bool:
+    def explains_heartbeat(self, row: SealedRow) -> bool:
         """Return whether a deletion by age covers a heartbeat, or its agent was destroyed."""
         return row.agent_id in self._destroyed or self._covers(
             DeletedRows.HEARTBEATS, time_of(row.id) - _ID_MARGIN
         )
 
-    def explain_digests(self, seal: Seal) -> bool:
+    def explains_digests(self, seal: Seal) -> bool:
         """Return whether a deletion by age covers the digests under a seal, or the audit records of that time, which have the same age."""
         return self._covers(DeletedRows.DIGESTS, seal.header.at) or self._covers(
             DeletedRows.EVENTS, seal.header.at

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-from arbor.contacts.hook_templates import TextTemplate, clip, look_up, value_text
+from arbor.contacts.hook_templates import TextTemplate, look_up, value_text
 from arbor.contacts.hooks import (
     EVENT_LENGTH,
     LINK_LENGTH,
@@ -19,6 +19,7 @@ from arbor.contacts.hooks import (
     one_line,
 )
 from arbor.errors import Invalid
+from arbor.quotations import clip
 
 #: Commits of a push that its text names.
 _COMMITS_SHOWN = 10

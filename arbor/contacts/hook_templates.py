@@ -13,6 +13,7 @@ from typing import Any
 
 from arbor.errors import Invalid
 from arbor.memory.content import check_line
+from arbor.quotations import clip
 
 TEMPLATE_LENGTH = 2_000
 MAX_PLACEHOLDERS = 50
@@ -99,11 +100,6 @@ def value_text(value: Any) -> str:
     return json.dumps(value)
 
 
-def clip(text: str, length: int) -> str:
-    """Return a text, shortened to a number of characters."""
-    return text if len(text) <= length else f"{text[: length - 1].rstrip()}…"
-
-
 def _parse_part(match: re.Match[str], name: str) -> str | Path:
     part = match.group()
     if part in ("{{", "}}"):
@@ -113,8 +109,9 @@ def _parse_part(match: re.Match[str], name: str) -> str | Path:
             f"{name} has a single {part!r} at character {match.start() + 1}: a placeholder is {{a.b}} or {{/a/b}},"
             f" and {part * 2!r} is a brace"
         )
-    path = _parse_path(match.group(1).strip())
-    if len(path) > _MAX_STEPS or (path and "" in path and "/" not in part):
+    written = match.group(1).strip()
+    path = _parse_path(written)
+    if len(path) > _MAX_STEPS or ("" in path and not written.startswith("/")):
         raise Invalid(
             f"{name} has no path in {part!r}: a path has at most {_MAX_STEPS} keys and indexes, separated by full stops,"
             f" a.b.0, or each after a slash, /a/b/0"

@@ -12,8 +12,9 @@ from types import MappingProxyType
 from typing import Any
 from uuid import UUID
 
-from arbor.contacts.hook_templates import TextTemplate, clip
+from arbor.contacts.hook_templates import TextTemplate
 from arbor.errors import Invalid, SignatureRefused
+from arbor.quotations import clip
 
 #: The path of a hook on the API's process, before its key.
 HOOKS_PATH = "/hooks/"

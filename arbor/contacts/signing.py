@@ -34,30 +34,30 @@ def signature(secret: bytes, *, at: int, body: bytes) -> str:
     return f"t={at},v1={mac}"
 
 
-def seal_secret(secret: str, *, keys: MasterKeys, tenant_id: UUID, channel_id: UUID) -> dict[str, Any]:
-    """Encrypt a secret so that only the current master key opens it, and only for this channel of this tenant."""
-    bound = _bound_data(tenant_id, channel_id)
+def seal_secret(secret: str, *, keys: MasterKeys, tenant_id: UUID, row_id: UUID) -> dict[str, Any]:
+    """Encrypt a secret so that only the current master key opens it, and only for this row: a channel, hook or webhook."""
+    bound = _bound_data(tenant_id, row_id)
     return dict(seal(secret.encode(), keys=keys, purpose=_SEAL_PURPOSE, bound=bound).to_json())
 
 
-def open_secret(sealed: Mapping[str, Any], *, keys: MasterKeys, tenant_id: UUID, channel_id: UUID) -> bytes:
-    """Decrypt a sealed secret. Raises SealBroken for another key, channel or tenant, and for a record that is damaged."""
-    return unseal_secret(sealed, keys=keys, tenant_id=tenant_id, channel_id=channel_id).raw
+def open_secret(sealed: Mapping[str, Any], *, keys: MasterKeys, tenant_id: UUID, row_id: UUID) -> bytes:
+    """Decrypt a sealed secret. Raises SealBroken for another key, row or tenant, and for a record that is damaged."""
+    return unseal_secret(sealed, keys=keys, tenant_id=tenant_id, row_id=row_id).raw
 
 
 def unseal_secret(
-    sealed: Mapping[str, Any], *, keys: MasterKeys, tenant_id: UUID, channel_id: UUID
+    sealed: Mapping[str, Any], *, keys: MasterKeys, tenant_id: UUID, row_id: UUID
 ) -> OpenedSecret:
     """Decrypt a sealed secret, and find the master key that it is sealed under. Raises SealBroken."""
     return unseal(
         SealedRecord.from_json(sealed),
         keys=keys,
         purpose=_SEAL_PURPOSE,
-        bound=_bound_data(tenant_id, channel_id),
-        subject=f"the sealed secret of channel {channel_id}",
+        bound=_bound_data(tenant_id, row_id),
+        subject=f"the sealed secret of channel, hook or webhook {row_id}",
     )
 
 
-def _bound_data(tenant_id: UUID, channel_id: UUID) -> bytes:
+def _bound_data(tenant_id: UUID, row_id: UUID) -> bytes:
     # Both have sixteen bytes, so no two pairs give the same bytes.
-    return tenant_id.bytes + channel_id.bytes
+    return tenant_id.bytes + row_id.bytes

@@ -4,14 +4,14 @@
 |---|---|---|
 | a conversation | working memory: who is there, the conversation | leaves it as it is |
 | a conversation | working memory: thoughts since the heartbeat began | adds them after its own |
-| a conversation | working memory: talk since memory was tended | adds it to its own count |
+| a conversation | working memory: talk since the last consolidation | adds it to its own count |
 | a conversation | working memory: engagement | adds the difference to what the heartbeat leaves, within 0 and 1 |
 | a conversation | mood | adds the heartbeat's share of the change to it |
 | a conversation | stale heartbeats | leaves them, where they became fewer |
 | a person, a program | energy, ticks, bonus actions | adds the difference to what the heartbeat leaves, within the bounds |
 | anybody | percepts | the heartbeat has taken in those that its prompt showed; the others wait for the next one |
 | a person | goals, plans, intents | read anew and locked before the heartbeat changes them |
-| a person | boundaries, policy, model, character | those that the heartbeat found hold until its end |
+| a person | boundaries, policy, model, character | those that the heartbeat found apply until its end |
 | a person | schedule, status of the agent | the end of the heartbeat leaves an earlier time, and ends where the agent may not run |
 | the heartbeat alone | drives, what was learned, idle heartbeats, notices, heartbeats, unusable replies | overwrites them |
 """

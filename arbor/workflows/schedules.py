@@ -12,12 +12,17 @@ from arbor.errors import Invalid
 _FIELDS = 5
 
 
+def find_time_zone(name: str) -> ZoneInfo:
+    """Return a time zone by its name. Raises Invalid."""
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError) as error:
+        raise Invalid(f"there is no time zone {name[:80]!r}; write one such as Europe/Berlin") from error
+
+
 def next_time(cron: str, zone: str, after: datetime) -> datetime:
     """Return the next time of a schedule after `after`, in UTC. Raises Invalid."""
-    try:
-        local = after.astimezone(ZoneInfo(zone))
-    except (ZoneInfoNotFoundError, ValueError, OSError) as error:
-        raise Invalid(f"there is no time zone {zone[:80]!r}; write one such as Europe/Berlin") from error
+    local = after.astimezone(find_time_zone(zone))
     if len(cron.split()) != _FIELDS:
         raise Invalid(
             f"a schedule has five fields, minute, hour, day, month and weekday, as in `0 7 * * 1-5`; got {cron!r}"

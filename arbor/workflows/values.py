@@ -1,4 +1,4 @@
-"""Kinds and statuses of workflow runs and their steps, and the legal transitions."""
+"""Kinds and statuses of workflow runs and their steps, their limits, and the delays after failed legs."""
 
 from __future__ import annotations
 

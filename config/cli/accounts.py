@@ -8,7 +8,6 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from uuid import UUID
 
 import click
 from rich.markup import escape
@@ -20,6 +19,7 @@ from apps.tenants.models import Membership, Role, User
 from apps.tenants.scope import OPS
 from apps.tenants.services import tenant_by_slug
 from arbor.errors import NotFound
+from arbor.ids import read_id
 from config.cli.kit.columns import OutputColumn, listing
 from config.cli.kit.declarations import Output
 from config.cli.kit.tenancy import actor
@@ -91,16 +91,14 @@ def list_sessions(username: str) -> Output:
 
 def sign_out(username: str, session: str | None) -> Output:
     """End the sessions of an account, or one of them."""
-    session_id = None
-    if session is not None:
-        try:
-            session_id = UUID(session)
-        except ValueError as error:
-            raise NotFound(
-                f"a session is named by its id, which `arbor tenant user sessions {username}` lists; got {session[:60]!r}"
-            ) from error
+    session_id = read_id(session)
+    if session is not None and session_id is None:
+        raise NotFound(
+            f"a session is named by its id, which `arbor tenant user sessions {username}` lists; got {session[:60]!r}"
+        )
     ended = accounts.end_sessions(user=account_by_name(username), actor=actor(), session_id=session_id)
-    return Output({"user": username, "ended": ended}, text=f"Ended {ended} sessions of {username}.")
+    text = f"Ended {ended} session{'' if ended == 1 else 's'} of {username}."
+    return Output({"user": username, "ended": ended}, text=text)
 
 
 def create_user(

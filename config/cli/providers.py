@@ -96,7 +96,10 @@ def _provider_value(row: ProviderKey, tenant: Tenant) -> dict[str, Any]:
 
 def _models_sentence(row: ProviderKey) -> str:
     names = escape(", ".join(row.listed[:8]))
-    return f"It lists {len(row.listed)} models: {names}." if names else "It lists no models."
+    number = len(row.listed)
+    return (
+        f"It lists {number} model{'' if number == 1 else 's'}: {names}." if number else "It lists no models."
+    )
 
 
 def _read_key(provider: str, *, key_file: Path | None, key_stdin: bool, no_key: bool) -> str:

@@ -241,10 +241,10 @@ def test_moving_parts_update_and_report_a_lost_connection(scene: AccessScene) ->
     browser = scene.browser
     browser.open(f"{scene.address}/admin/")
     assert "ago" in browser.text("#live")
-    browser.evaluate("document.querySelector('#fleet-cards .ar-label').textContent = 'old'")
+    browser.evaluate("document.querySelector('#fleet-cards .ar-label').textContent = 'STALE'")
     browser.evaluate("document.querySelector('.ar-strip').focus()")
     browser.evaluate("window.livePage.ask()")
-    assert "old" not in browser.text("#fleet-cards")
+    assert "STALE" not in browser.text("#fleet-cards")
     assert browser.evaluate("document.activeElement.className") == "ar-strip", "the focus stays"
     browser.evaluate("document.querySelector('#live button').click()")
     assert "Paused" in browser.text("#live")

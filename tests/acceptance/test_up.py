@@ -251,5 +251,5 @@ def test_a_killed_supervisor_does_not_prevent_the_next_start(
     if sys.platform == "linux":
         assert left == []
     installation.start()
-    assert installation.stop(signal.SIGTERM) < STOPPED_WITHIN_S
+    installation.stop(signal.SIGTERM)
     assert installation.processes() == []

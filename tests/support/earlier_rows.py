@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -127,7 +126,7 @@ def _create_memories(own: Any, agent: Any) -> tuple[Any, Any]:
             "memories.Memory",
             agent=agent,
             content=content,
-            content_hash=hashlib.sha256(content.encode()).digest(),
+            content_hash=content_hash(content),
             lexical=SparseVector(document_vector(content), LEXICAL_DIMENSIONS),
             occurred_at=THEN,
             **values,
@@ -159,7 +158,7 @@ def _create_memories(own: Any, agent: Any) -> tuple[Any, Any]:
             "memories.BufferItem",
             agent=agent,
             content=text,
-            content_hash=hashlib.sha256(text.encode()).digest(),
+            content_hash=content_hash(text),
             source=source,
             expires_at=THEN + timedelta(days=3650),
         )

@@ -94,7 +94,7 @@ class Secrets:
                 webhook.sealed_secret,
                 keys=master_keys(),
                 tenant_id=webhook.tenant_id,
-                channel_id=webhook.id,
+                row_id=webhook.id,
             )
             assert opened == self.signal_webhook_secret.encode()
             own = find_provider(self.tenant.id, "anthropic/claude")

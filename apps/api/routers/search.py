@@ -90,7 +90,9 @@ class FoundPassageResource(Schema):
     place: str
     text: str
     similarity: float | None = Field(description="The cosine with the query; null: not compared.")
-    words: float = Field(description="The share of the most that the words of the query can score.")
+    words: float = Field(
+        description="The score of the query's words, as a share of the highest possible one."
+    )
 
 
 class FoundPassageList(Schema):

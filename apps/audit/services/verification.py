@@ -222,12 +222,12 @@ def _seal_before_latest(chain: AuditChain, latest: int) -> Seal | None:
 def _count_aged_block(report: ChainReport, seal: Seal, evidence: _Evidence) -> None:
     """Count the rows under a seal whose digests are gone."""
     report.complete_since = None
-    if not evidence.recorded.explain_digests(seal):
+    if not evidence.recorded.explains_digests(seal):
         report.add([ChainFault(kind=FaultKind.BLOCK_MISSING, number=seal.header.number)])
         return
     rows = seal.header.events + seal.header.heartbeats
     report.aged += rows
-    report.aged_unsealed += 0 if evidence.sealed.explain_digests(seal) else rows
+    report.aged_unsealed += 0 if evidence.sealed.explains_digests(seal) else rows
 
 
 def _verify_block(
@@ -251,8 +251,8 @@ def _verify_block(
         row.id for row in sealed_events if row.id in evidence.ids and events.get(row.id) == row.digest
     }
     for kind, rows, found, explained, proven in (
-        (RowKind.EVENT, sealed_events, events, recorded.explain_event, proof.explain_event),
-        (RowKind.HEARTBEAT, sealed_heartbeats, own, recorded.explain_heartbeat, proof.explain_heartbeat),
+        (RowKind.EVENT, sealed_events, events, recorded.explains_event, proof.explains_event),
+        (RowKind.HEARTBEAT, sealed_heartbeats, own, recorded.explains_heartbeat, proof.explains_heartbeat),
     ):
         report.add(row_faults(number, kind, sealed=rows, found=found, explained=explained))
         aged = [row for row in rows if row.id not in found and explained(row)]

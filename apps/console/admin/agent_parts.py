@@ -116,6 +116,7 @@ class _TemplateAdmin(ConsoleAdmin):
     search_fields = ("name",)
     ordering = ("name",)
     fields = ("name", "version", "description", "updated_at", "content_hash", "source")
+    change_form_outer_before_template = "console/parts/template_edit.html"
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         """Defer the column that the pages do not show."""
@@ -129,11 +130,7 @@ class _TemplateAdmin(ConsoleAdmin):
 class TemplateAdmin(_TemplateAdmin):
     """List the tenant's own templates."""
 
-    change_form_outer_before_template = "console/parts/template_edit.html"
-
 
 @admin.register(BuiltinTemplate)
 class BuiltinTemplateAdmin(_TemplateAdmin):
     """List the templates that come with Arbor."""
-
-    change_form_outer_before_template = "console/parts/template_edit.html"

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from arbor.memory.neighborhood import HIGHEST_WEIGHT
+from arbor.quotations import clip
 
 WIDTH = 760
 ROW_HEIGHT = 32
@@ -88,7 +89,7 @@ def _dot(neighbor: Neighbor, side: int, y: int, middle: int) -> Dot:
     title = f"{line[:300]}\nweight {neighbor.weight:.2f} of {HIGHEST_WEIGHT:g}"
     return Dot(
         page=neighbor.page,
-        label=line if len(line) <= LABEL_LENGTH else f"{line[: LABEL_LENGTH - 1].rstrip()}…",
+        label=clip(line, LABEL_LENGTH),
         title=f"{title}, {neighbor.relation}" if neighbor.relation else title,
         type=neighbor.type,
         x=x,

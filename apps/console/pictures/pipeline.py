@@ -225,7 +225,7 @@ def _box(
         look=look,
         note=note,
         branch=node.kind is PipelineNodeKind.BRANCH,
-        title=f"{node.name}: {look if visit else 'not passed' if look == 'none' else look}",
+        title=f"{node.name}: {'not passed' if look == 'none' else look}",
     )
 
 

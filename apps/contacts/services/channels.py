@@ -96,7 +96,7 @@ def add_channel(
     if kind is ChannelKind.WEBHOOK:
         secret = new_secret()
         channel.sealed_secret = seal_secret(
-            secret, keys=master_keys(), tenant_id=channel.tenant_id, channel_id=channel.id
+            secret, keys=master_keys(), tenant_id=channel.tenant_id, row_id=channel.id
         )
     try:
         with transaction.atomic():
@@ -177,7 +177,7 @@ def secret_of(channel: Channel) -> bytes:
         channel.sealed_secret,
         keys=master_keys(),
         tenant_id=channel.tenant_id,
-        channel_id=channel.id,
+        row_id=channel.id,
     )
 
 

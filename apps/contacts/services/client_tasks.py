@@ -32,7 +32,7 @@ from arbor.errors import NotFound, TransitionIllegal
 #: The beginning of the keys of conversations that consist of tasks; the client's name of the conversation follows.
 _KEY = "a2a:"
 CONTEXT_LENGTH = 96
-#: The turns that were canceled, by the details of the answers.
+#: Answers to canceled turns, by their details.
 _CANCELED = Q(detail__contains={"canceled": True})
 
 

@@ -160,7 +160,7 @@ def _with_secret(claimed: _ClaimedMessage) -> DeliverableMessage:
         claimed.sealed,
         keys=master_keys(),
         tenant_id=claimed.tenant_id,
-        channel_id=claimed.channel_id,
+        row_id=claimed.channel_id,
     )
     return replace(claimed.outgoing, secret=secret)
 

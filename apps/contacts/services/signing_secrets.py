@@ -28,9 +28,7 @@ class SecretPair:
     @classmethod
     def of(cls, row: Hook | SignalWebhook, *, now: datetime | None = None) -> SecretPair:
         """Open the secrets of a row. Raises SealBroken."""
-        sealed = open_secret(
-            row.sealed_secret, keys=master_keys(), tenant_id=row.tenant_id, channel_id=row.id
-        )
+        sealed = open_secret(row.sealed_secret, keys=master_keys(), tenant_id=row.tenant_id, row_id=row.id)
         current, _, previous = sealed.decode().partition("\n")
         valid = row.previous_until is not None and (now or timezone.now()) < row.previous_until
         return cls(current=current, previous=previous if valid else "")
@@ -55,4 +53,4 @@ def rotate_secret(
 
 def seal_pair(pair: SecretPair, *, row: Hook | SignalWebhook) -> dict[str, Any]:
     """Seal secrets for a row, which only the current master key opens."""
-    return seal_secret("\n".join(pair.valid), keys=master_keys(), tenant_id=row.tenant_id, channel_id=row.id)
+    return seal_secret("\n".join(pair.valid), keys=master_keys(), tenant_id=row.tenant_id, row_id=row.id)

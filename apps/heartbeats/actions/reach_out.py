@@ -25,7 +25,7 @@ from arbor.heartbeat.decision import Decision
 from arbor.heartbeat.results import QUOTE_LENGTH, ActionOutcome, ActionResult, action_result, blocked_result
 from arbor.ids import read_id
 from arbor.memory.values import MemoryType, NewMemory
-from arbor.quotations import shorten
+from arbor.quotations import clip, shorten
 
 #: As important as a lesson, because people may ask the agent about its message.
 IMPORTANCE = 0.7
@@ -138,5 +138,4 @@ def _carriers(messages: list[OutboxMessage]) -> str:
 
 
 def _subject_from(content: str) -> str:
-    line = " ".join(content.split())
-    return line if len(line) <= SUBJECT_LENGTH else f"{line[: SUBJECT_LENGTH - 1].rstrip()}…"
+    return clip(" ".join(content.split()), SUBJECT_LENGTH)

@@ -187,8 +187,8 @@ def _relate_to_evidence(proposal: Proposal, made: GraphNode, relation: Relation)
     ]
     known = labels_of(proposal.agent_id, ids, {GraphNodeKind.MEMORY})
     for memory in sorted(known):
-        origin = NewRelation(source=made, target=memory, relation=relation, origin=f"proposal:{proposal.id}")
-        relate(agent_id=proposal.agent_id, new=origin)
+        new = NewRelation(source=made, target=memory, relation=relation, origin=f"proposal:{proposal.id}")
+        relate(agent_id=proposal.agent_id, new=new)
 
 
 def _add_unless_known(add: Callable[[], str], known: QuerySet[Any]) -> str:

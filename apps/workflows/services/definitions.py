@@ -31,7 +31,7 @@ from arbor.ids import read_id
 from arbor.memory.content import check_json, check_line
 from arbor.models.handles import Handle
 from arbor.workflows.definition import WorkflowDefinition, read_definition
-from arbor.workflows.schedules import next_time
+from arbor.workflows.schedules import find_time_zone, next_time
 from arbor.workflows.values import NAME_LENGTH, OPEN_RUNS
 
 DESCRIPTION_LENGTH = 500
@@ -214,7 +214,7 @@ def _apply(workflow: Workflow, request: WorkflowRequest) -> None:
         check_step_models(definition)
     if request.schedule is not None:
         schedule = request.schedule
-        workflow.cron, workflow.zone = _valid_cron(schedule.cron), schedule.zone or "UTC"
+        workflow.cron, workflow.zone = _valid_cron(schedule.cron), find_time_zone(schedule.zone or "UTC").key
         workflow.scheduled_input = _storable_input(schedule.input)
     if workflow.cron:
         source = request.source if request.source is not None else version_of(workflow).source

@@ -1,6 +1,7 @@
 """Fitting of a situation into its prompt: the least important entries of each side are clipped or dropped first.
 
-A model with a small window is offered fewer actions, chosen by what the moment needs. Cuts are listed for the audit log."""
+A model with a small window is offered fewer actions, chosen by what the moment needs. Cuts are listed for the audit log.
+"""
 
 from __future__ import annotations
 

@@ -80,7 +80,7 @@ def _read_params(item: Item, name_key: str) -> dict[str, Any]:
             item.add_repair("parameters beside the action were taken as its params")
         return siblings
     for key in (*present[1:], *siblings):
-        item.drop_key(key, "unknown key; parameters stand under params")
+        item.drop_key(key, "unknown key; parameters belong under params")
     key, value = present[0], item.value[present[0]]
     if key != "params":
         item.add_repair(f"{key} was taken as params")

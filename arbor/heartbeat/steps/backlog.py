@@ -57,12 +57,12 @@ def inject_goals(heartbeat: HeartbeatState) -> Steps[HeartbeatState]:
         try:
             editor.conclude(goal.id, "there is enough again")
         except ArborError as error:
-            refused.append(f"{goal.title}: not closed, for {error}")
+            refused.append(f"{goal.title}: not closed, because {error}")
     for injected in to_inject:
         try:
             added.append(_view(editor.inject(injected), opening.priority_inputs))
         except ArborError as error:
-            refused.append(f"{injected.title}: not taken up, for {error}")
+            refused.append(f"{injected.title}: not added, because {error}")
     result = editor.result()
     open_goals = [goal for goal in situation.goals if goal not in ended]
     # Sorted by descending priority, as in the situation.

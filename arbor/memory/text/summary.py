@@ -59,7 +59,7 @@ def extractive_summary(lines: Sequence[Line], *, longest: int = SUMMARY_LENGTH) 
         if len(_join_sentences([sentences[position] for position in sorted((*chosen, index))])) <= longest:
             chosen.append(index)
     if not chosen:
-        # No chosen sentence fits, so the beginning of the first one is the summary.
+        # None of the most central sentences fits, so the beginning of the first sentence is the summary.
         return shorten(_join_sentences(sentences[:1]), longest)
     return _join_sentences([sentences[index] for index in sorted(chosen)])
 

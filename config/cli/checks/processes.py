@@ -1,4 +1,4 @@
-"""Check the broker, the scheduler, the workers and their backlogs."""
+"""Check the broker, the scheduler, the workers with their backlogs, the API, the web and the history."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ _policy = group(
     agent_command(
         "set",
         "Change an agent's policy; fields without an option stay as they are.",
-        option("--budget", type=one_of(BudgetKind), help="What heartbeats are paid in."),
+        option("--budget", type=one_of(BudgetKind), help="Kind of action budget."),
         option("--allowance", type=LimitType(int), help="Actions of a heartbeat, or ticks of a cycle."),
         *energy_options(),
         option(
@@ -84,7 +84,7 @@ _LIMITS = (
         "--hours", default="", help='Hours in which it is in force: 09:00-17:00 or "09:00-17:00 mon,fri".'
     ),
     option("--time-zone", default="UTC", show_default=True, help="Time zone of the hours."),
-    option("--depth", type=click.IntRange(0, 10), help="How far it may be delegated."),
+    option("--depth", type=click.IntRange(0, 10), help="Further delegations below it."),
 )
 _capability = group(
     "capability",
@@ -274,7 +274,7 @@ _agent = group(
     agent_command(
         "publish",
         "Publish an agent to agents elsewhere, which find its card and give it tasks by the protocol A2A.",
-        option("--description", help="What the card says about it.  [default: its role]"),
+        option("--description", help="Description on its card.  [default: its role]"),
         run="agents.lifecycle:publish",
         details="The card is readable without a token; tasks need one. docs/how-to/connect-other-agents.md.",
         examples=('arbor agent publish Vega --description "Knows the river and its tides."',),

@@ -6,6 +6,7 @@ import click
 
 from arbor.contacts.hooks import HookDeliveryStatus, HookKind
 from arbor.contacts.values import Audience, ChannelKind, DeliveryStatus
+from config.cli.commands.options import limit_option
 from config.cli.kit.declarations import agent_command, argument, group, one_of, option, tenant_command
 
 _KINDS = [kind for kind in ChannelKind if kind is not ChannelKind.PEER]
@@ -13,16 +14,6 @@ _KINDS = [kind for kind in ChannelKind if kind is not ChannelKind.PEER]
 
 def _agent() -> click.Option:
     return option("--agent", metavar="NAME", help="Only this agent's.")
-
-
-def _limit() -> click.Option:
-    return option(
-        "--limit",
-        type=click.IntRange(1, 500),
-        default=20,
-        show_default=True,
-        help="Maximum number of results.",
-    )
 
 
 def _mappings() -> click.Option:
@@ -67,7 +58,7 @@ def _deliveries(noun: str, *, example: str) -> click.Command:
         f"List the deliveries of {noun}s, the latest first.",
         argument("name", required=False),
         option("--status", type=one_of(HookDeliveryStatus), help="Only deliveries in this status."),
-        _limit(),
+        limit_option(500, short=""),
         run=f"contacts.hooks:list_{noun}_deliveries",
         examples=(example,),
     )
@@ -81,7 +72,7 @@ _inbox = group(
         "List the messages from agents, the latest first.",
         _agent(),
         option("--unread", is_flag=True, help="Only unread messages."),
-        _limit(),
+        limit_option(500, short=""),
         run="contacts.inbox:list_inbox",
         examples=("arbor inbox list --unread",),
     ),
@@ -327,7 +318,7 @@ _outbox = group(
         "List outgoing messages and their delivery, the latest first.",
         _agent(),
         option("--status", type=one_of(DeliveryStatus), help="Only messages in this status."),
-        _limit(),
+        limit_option(500, short=""),
         run="contacts.outbox:list_outbox",
         examples=("arbor contact outbox list --status failed",),
     ),

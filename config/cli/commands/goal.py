@@ -115,7 +115,7 @@ _goal = group(
         option("--state", type=one_of(_OPEN), help="Its state.  [default: the source's]"),
         option("--parent", metavar="GOAL", help="The goal that it is part of."),
         _deadline(),
-        option("--blocked-by", default="", metavar="TEXT", help="What it waits for; the agent reads it."),
+        option("--blocked-by", default="", metavar="TEXT", help="Its blocker, in words; the agent reads it."),
         run="goals.goals:add",
         examples=('arbor goal add Vega "Map the river" --description "Every ford is on the map."',),
     ),
@@ -148,7 +148,7 @@ _goal = group(
     _goal_command(
         "block",
         "Block a goal by something it waits for; the agent reads it.",
-        option("--by", metavar="TEXT", default="", help="What it waits for, in words."),
+        option("--by", metavar="TEXT", default="", help="Its blocker, in words."),
         option("--by-goal", metavar="GOAL", help="The goal it waits for; closing that one unblocks it."),
         run="goals.goals:block",
         examples=('arbor goal block Vega "Map the river" --by-goal "Mend the boat"',),

@@ -40,9 +40,7 @@ _remember = agent_command(
         help="An event, a fact, a procedure, or a strategy.",
     ),
     option("--importance", type=SHARE, help="Its importance.  [default: computed from the text]"),
-    option(
-        "--expires", "expires_at", type=ExpiryType(), help="When it expires: 2d, or a date.  [default: never]"
-    ),
+    option("--expires", "expires_at", type=ExpiryType(), help="Its expiry: 2d, or a date.  [default: never]"),
     run="memory.ingestion:remember",
     examples=(
         'arbor remember Vega "The archive opens at nine."',
@@ -286,14 +284,7 @@ _memory = group(
     agent_command(
         "thoughts",
         "List an agent's last 50 thoughts in heartbeats and conversations, the latest first.",
-        option(
-            "-n",
-            "--limit",
-            type=click.IntRange(1, MAX_THOUGHTS),
-            default=20,
-            show_default=True,
-            help="Maximum number of results.",
-        ),
+        limit_option(MAX_THOUGHTS, short="-n"),
         run="memory.mind:list_thoughts",
         examples=("arbor memory thoughts Vega -n 5",),
     ),

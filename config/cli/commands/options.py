@@ -12,10 +12,9 @@ from config.cli.kit.values import CostType, LimitType, MomentType
 SHARE = click.FloatRange(0, 1)
 
 
-def limit_option(most: int, default: int = 20) -> click.Option:
+def limit_option(most: int, default: int = 20, *, short: str = "-k") -> click.Option:
     return option(
-        "-k",
-        "--limit",
+        *filter(None, [short, "--limit"]),
         type=click.IntRange(1, most),
         default=default,
         show_default=True,

@@ -95,7 +95,7 @@ _workflow = group(
         argument("name"),
         option("--file", "file", type=_FILE, help="The new definition."),
         *_options(new=False),
-        option("--enable/--disable", "enabled", default=None, help="Whether new runs may start."),
+        option("--enable/--disable", "enabled", default=None, help="Allow new runs to start, or not."),
         run="workflows:change",
         examples=("arbor workflow change report --file report.dot", "arbor workflow change report --disable"),
     ),

@@ -25,6 +25,7 @@ from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
+from arbor.quotations import clip
 from config.cli.kit.printable import escaped, printable
 
 #: The width of tables in a file or a pipe.
@@ -131,8 +132,7 @@ _LONGEST_CELL = 100
 
 def cut(text: str, longest: int = _LONGEST_CELL) -> str:
     """Return a text on one line, its beginning if it is long."""
-    line = " ".join(text.split())
-    return line if len(line) <= longest else f"{line[: longest - 1].rstrip()}…"
+    return clip(" ".join(text.split()), longest)
 
 
 #: The length of a short id: lists show the last characters of an id, and commands accept them where they are unique.

@@ -88,9 +88,7 @@ def explain(agent: ChosenAgent, /, *, memory_id: str, query: str, limit: int, **
         "memory_id": str(row_id),
         "recalled": any(memory.id == row_id for memory in explanation.recalled),
         "reasons": list(absence.reasons),
-        "terms": None
-        if terms is None
-        else {name: round(number, 4) for name, number in terms.as_dict().items()},
+        "terms": None if terms is None else _rounded(terms),
         "compared": explanation.compared,
     }
     return Output(value, text=Text("\n".join(lines)))
@@ -146,7 +144,7 @@ def _episode_value(episode: RecalledEpisode) -> dict[str, Any]:
     return {
         "id": str(episode.id),
         "score": round(episode.score, 4),
-        "terms": {name: round(value, 4) for name, value in episode.terms.as_dict().items()},
+        "terms": _rounded(episode.terms),
         "session": episode.session,
         "started_at": stamp(episode.started_at),
         "last_at": stamp(episode.last_at),
@@ -195,7 +193,7 @@ def recalled_value(memory: Recalled) -> dict[str, Any]:
     return {
         "id": str(memory.id),
         "score": round(memory.score, 4),
-        "terms": {name: round(value, 4) for name, value in memory.terms.as_dict().items()},
+        "terms": _rounded(memory.terms),
         "type": memory.type,
         "role": memory.role,
         "content": memory.content,
@@ -262,6 +260,10 @@ def receipt_of(terms: ScoreTerms | EpisodeTerms) -> str:
     return (
         " + ".join(f"{name} {_short(value)}" for name, value in counted if value >= _MIN_SHOWN) or "nothing"
     )
+
+
+def _rounded(terms: ScoreTerms | EpisodeTerms) -> dict[str, float]:
+    return {name: round(value, 4) for name, value in terms.as_dict().items()}
 
 
 def _utterance(memory: Recalled) -> Text:

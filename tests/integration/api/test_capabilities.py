@@ -34,8 +34,8 @@ def test_an_operator_grants_delegates_and_revokes(
     assert (refused.status_code, "is not within" in refused.json()["detail"]) == (403, True)
     delegated = owner.post(f"{address}/{grant['id']}/delegate", {"to_agent_id": other["id"], "max_uses": 2})
     assert (delegated.status_code, delegated.json()["parent_id"]) == (201, grant["id"])
-    other_agent = f"/agents/{other['id']}/capabilities/{grant['id']}/revoke"
-    assert owner.post(other_agent, {"reason": "x"}).status_code == 404
+    wrong_address = f"/agents/{other['id']}/capabilities/{grant['id']}/revoke"
+    assert owner.post(wrong_address, {"reason": "x"}).status_code == 404
     revoked = owner.post(f"{address}/{grant['id']}/revoke", {"reason": "no longer needed"})
     assert revoked.json() == {"revoked": 2}
     assert grant["id"] not in str(viewer.get(address).json())

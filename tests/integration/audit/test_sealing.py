@@ -125,12 +125,12 @@ def test_a_forged_heartbeat_is_found(agent: Agent, tenant: Tenant) -> None:
     with tenant_transaction(tenant.id):
         started = now - timedelta(hours=1)
         forged = HeartbeatFactory(agent=agent, slot_at=started, started_at=started, ended_at=started)
-        late = HeartbeatFactory(agent=agent, slot_at=now, started_at=now, ended_at=now)
+        HeartbeatFactory(agent=agent, slot_at=now, started_at=now, ended_at=now)
     record_acts(tenant, "second")
     seal(now)
     fault = first_fault(tenant)
     assert (fault.kind, fault.row, fault.id) == (FaultKind.ROW_ADDED, RowKind.HEARTBEAT, forged.id)
-    assert late.id != fault.id
+    assert verify_tenant(tenant).fault_count == 1
 
 
 def test_the_heartbeats_of_a_destroyed_agent_are_explained(
@@ -146,7 +146,7 @@ def test_the_heartbeats_of_a_destroyed_agent_are_explained(
     assert (report.heartbeats, report.aged, report.fault_count) == (0, 1, 0)
 
 
-def test_a_sealed_destruction_explains_heartbeats_of_the_agent(
+def test_a_destruction_moved_below_an_older_seal_explains_nothing(
     agent: Agent, tenant: Tenant, fleet: Any, scripted: Callable[..., Any], superuser: psycopg.Connection[Any]
 ) -> None:
     scripted(REST, repeat=True)

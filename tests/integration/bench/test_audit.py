@@ -45,7 +45,7 @@ FAULTS = {
 INSERT INTO calls_ledgerentry SELECT copy.* FROM calls_ledgerentry l CROSS JOIN LATERAL
     jsonb_populate_record(l, jsonb_build_object('id', gen_random_uuid(), 'latency_ms', l.latency_ms)) copy
 """,
-    "turns with more than one call": """
+    "round trips without exactly one call": """
 INSERT INTO calls_externalcall (tenant_id, id, agent_id, heartbeat_id, purpose, status, model, request, sections, reply,
     error, error_kind, attempts, requested_at)
 SELECT tenant_id, md5(id::text)::uuid, agent_id, heartbeat_id, purpose, status, model, request, sections, reply, error,

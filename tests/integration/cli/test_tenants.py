@@ -130,6 +130,8 @@ def test_access_is_ended_by_commands(arbor: Arbor, one_tenant: str) -> None:
     )
     assert client.get("/admin/").status_code == 302
     assert "no session" in arbor("tenant", "user", "sign-out", "maria", "--session", session["id"]).err
+    sign_in(User.objects.get(username="maria"))
+    assert "Ended 1 session of maria." in arbor("tenant", "user", "sign-out", "maria").out
     assert arbor("tenant", "member", "remove", "acme", "maria").code == 0
     assert "no member" in arbor("tenant", "member", "remove", "acme", "maria").err
     assert arbor("tenant", "user", "disable", "maria", "--json").json == {"user": "maria", "enabled": False}

@@ -229,7 +229,9 @@ def test_a_changed_tool_is_suspended_until_it_is_allowed_again(
     assert (first_action(agent)["outcome"], weather.calls) == ("success", [("Bergen", 1)])
 
 
-def test_a_call_of_a_tool_allowed_anew_tells_so(tenant: Tenant, agent: Agent, weather: RunningServer) -> None:
+def test_a_call_of_a_tool_allowed_anew_names_the_cause(
+    tenant: Tenant, agent: Agent, weather: RunningServer
+) -> None:
     tool = allow_forecast(tenant, weather)
     request = ToolRequest(tool_id=tool.id, fingerprint="before", arguments={"harbour": "Bergen"})
 
@@ -327,7 +329,7 @@ def test_an_error_of_a_tool_is_the_result(
     action = first_action(agent)
     assert (action["outcome"], action["cost"], action["memory_ids"]) == ("failure", 3, [])
     assert message in action["summary"]
-    assert message.partition(": ")[2] in model.requests[1].messages[-1].content
+    assert message.rpartition(": ")[2] in model.requests[1].messages[-1].content
 
 
 def test_a_private_address_is_refused(

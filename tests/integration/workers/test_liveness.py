@@ -27,8 +27,8 @@ from config.cli.checks.models import check_model
 from workers import liveness
 
 
-def _write_liveness(name: str = "host:1", queues: str = "llm", **others: Any) -> None:
-    report = LivenessReport(
+def _report(name: str = "host:1", queues: str = "llm") -> LivenessReport:
+    return LivenessReport(
         name=name,
         kind="worker",
         queues=queues,
@@ -36,7 +36,10 @@ def _write_liveness(name: str = "host:1", queues: str = "llm", **others: Any) ->
         concurrency=2,
         started_at=datetime.now(UTC),
     )
-    write_liveness(replace(report, **others))
+
+
+def _write_liveness(name: str = "host:1", queues: str = "llm", **others: Any) -> None:
+    write_liveness(replace(_report(name, queues), **others))
 
 
 def test_a_process_with_a_liveness_row_is_alive(database: None) -> None:
@@ -75,18 +78,7 @@ def test_a_process_reports_again_after_a_failover(database: None, monkeypatch: p
         stopping.set()
 
     monkeypatch.setattr(liveness, "write_liveness", write)
-    liveness.report_until(
-        LivenessReport(
-            name="host:1",
-            kind="worker",
-            queues="llm",
-            pool="threads",
-            concurrency=2,
-            started_at=datetime.now(UTC),
-        ),
-        stopping,
-        period_s=0,
-    )
+    liveness.report_until(_report(), stopping, period_s=0)
     assert stopping.is_set()
 
 

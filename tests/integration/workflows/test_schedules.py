@@ -124,6 +124,12 @@ def test_an_input_without_a_schedule_is_checked_too(tenant: Tenant, word: str) -
         define_workflow(tenant, NOTE, schedule=WorkflowSchedule(input={"word": word}))
 
 
+@pytest.mark.parametrize("zone", ["Atlantis/Capital", "x" * 61, "a\0b"])
+def test_a_time_zone_without_a_schedule_is_checked_too(tenant: Tenant, zone: str) -> None:
+    with pytest.raises(Invalid, match="there is no time zone"):
+        define_workflow(tenant, NOTE, schedule=WorkflowSchedule(zone=zone, input={"word": "Rain"}))
+
+
 def test_a_schedule_that_is_too_long_is_refused(tenant: Tenant) -> None:
     minutes = ",".join(map(str, range(60)))
     with pytest.raises(Invalid, match="at most 100 characters"):

@@ -169,6 +169,7 @@ def test_a_server_that_refuses_schemas_is_asked_without_one(stub: RunningStub, c
     )
 
 
+@pytest.mark.bar
 def test_two_hundred_threads_wait_at_once_on_one_client(client: httpx.Client) -> None:
     with stub_model(latency_s=2.0) as slow:
         model = model_at(slow.base_url, client)

@@ -47,8 +47,8 @@ def test_a_deletion_explains_what_it_covers(
 ) -> None:
     stated = Deletions(deletions)
     assert (
-        stated.explain_event(row(event_days)),
-        stated.explain_heartbeat(row(heartbeat_days, AGENT)),
+        stated.explains_event(row(event_days)),
+        stated.explains_heartbeat(row(heartbeat_days, AGENT)),
     ) == explained
 
 

@@ -57,11 +57,11 @@ def judged_question(*, words: float, association: float) -> JudgedQuestion:
 
 
 def test_each_weight_is_removed_halved_and_doubled_alone() -> None:
-    for name, _, changed in variants(DEFAULT_WEIGHTS):
+    for weight, _, changed in variants(DEFAULT_WEIGHTS):
         different = {
             name for name in WEIGHT_NAMES if getattr(changed, name) != getattr(DEFAULT_WEIGHTS, name)
         }
-        assert different == {name}
+        assert different == {weight}
     assert len(list(variants(DEFAULT_WEIGHTS))) == 3 * len(WEIGHT_NAMES)
 
 

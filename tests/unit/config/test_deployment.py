@@ -36,6 +36,8 @@ COMPOSE_ONLY = {
     "OPS_PASSWORD",
     "ACCOUNTS_PASSWORD",
 }
+#: Services beside the workers, each of which runs the command of its name.
+OTHER_SERVICES = ("prepare", "scheduler", "web", "api", "flower")
 SECRET = re.compile(r"_KEY$|PASSWORD$|TOKEN$|SECRET$")
 
 
@@ -137,24 +139,9 @@ def test_compose_runs_each_pool_as_a_service_of_its_own(pool: Any, services: dic
 
 
 def test_compose_runs_the_other_parts_too(services: dict[str, Any]) -> None:
-    assert set(services) == {pool.name for pool in POOLS} | {
-        "postgres",
-        "valkey",
-        "prepare",
-        "scheduler",
-        "web",
-        "api",
-        "flower",
-    }
-    assert {
-        name: services[name]["command"][0] for name in ("prepare", "scheduler", "web", "api", "flower")
-    } == {
-        "prepare": "prepare",
-        "scheduler": "scheduler",
-        "web": "web",
-        "api": "api",
-        "flower": "flower",
-    }
+    assert set(services) == {pool.name for pool in POOLS} | {"postgres", "valkey", *OTHER_SERVICES}
+    for name in OTHER_SERVICES:
+        assert services[name]["command"][0] == name
 
 
 def test_compose_watches_the_health_of_every_lasting_service(services: dict[str, Any]) -> None:
@@ -180,7 +167,7 @@ def test_compose_passes_on_settings_that_exist(services: dict[str, Any]) -> None
 
 def test_compose_gives_each_service_its_own_secrets_only(services: dict[str, Any]) -> None:
     expected = {pool.name: secrets_of_queues(pool.queues) for pool in POOLS}
-    expected |= {name: secrets_of(name) for name in ("prepare", "scheduler", "web", "api", "flower")}
+    expected |= {name: secrets_of(name) for name in OTHER_SERVICES}
     embedding_services = {"prepare", "web", "api", "heartbeat", "maintenance", "model"}
     for name, own in expected.items():
         environment = services[name]["environment"]

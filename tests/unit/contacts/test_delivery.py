@@ -6,7 +6,6 @@ import hashlib
 import hmac
 import os
 from datetime import timedelta
-from itertools import pairwise
 from uuid import uuid4
 
 import pytest
@@ -30,7 +29,6 @@ from arbor.sealing import MasterKeys
 def test_waits_grow_fourfold_from_a_minute_to_six_hours() -> None:
     minutes = [wait / timedelta(minutes=1) for wait in WAITS]
     assert minutes == [1, 4, 16, 64, 256, 360, 360]
-    assert all(before <= after for before, after in pairwise(minutes))
 
 
 @pytest.mark.parametrize(
@@ -70,13 +68,13 @@ def test_a_signature_is_what_a_receiver_computes() -> None:
 
 def test_a_secret_opens_for_its_channel_alone() -> None:
     keys, tenant, channel, secret = MasterKeys(current=os.urandom(32)), uuid4(), uuid4(), new_secret()
-    sealed = seal_secret(secret, keys=keys, tenant_id=tenant, channel_id=channel)
+    sealed = seal_secret(secret, keys=keys, tenant_id=tenant, row_id=channel)
     assert secret not in str(sealed)
-    assert open_secret(sealed, keys=keys, tenant_id=tenant, channel_id=channel) == secret.encode()
+    assert open_secret(sealed, keys=keys, tenant_id=tenant, row_id=channel) == secret.encode()
     for wrong in (
-        {"keys": MasterKeys(current=os.urandom(32)), "tenant_id": tenant, "channel_id": channel},
-        {"keys": keys, "tenant_id": uuid4(), "channel_id": channel},
-        {"keys": keys, "tenant_id": tenant, "channel_id": uuid4()},
+        {"keys": MasterKeys(current=os.urandom(32)), "tenant_id": tenant, "row_id": channel},
+        {"keys": keys, "tenant_id": uuid4(), "row_id": channel},
+        {"keys": keys, "tenant_id": tenant, "row_id": uuid4()},
     ):
         with pytest.raises(SealBroken, match="does not open"):
             open_secret(sealed, **wrong)  # type: ignore[arg-type]

@@ -67,7 +67,7 @@ def test_missing_paths_are_named() -> None:
 @pytest.mark.parametrize(
     "template",
     [
-        *("{", "}", "{a", "a}", "{a..b}", "{.a}", "{a.}", "{{a}", "\0"),
+        *("{", "}", "{a", "a}", "{a..b}", "{a/b..c}", "{.a}", "{a.}", "{{a}", "\0"),
         "x" * (TEMPLATE_LENGTH + 1),
         "{a}" * (MAX_PLACEHOLDERS + 1),
         "{" + "a." * 20 + "a}",

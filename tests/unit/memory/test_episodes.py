@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
+from random import Random
 from uuid import UUID
 
 import pytest
@@ -178,8 +179,8 @@ def test_a_negative_gap_is_refused() -> None:
 
 
 @given(MINUTES, st.randoms())
-def test_any_order_of_storing_gives_the_same_episodes(minutes: list[int], chance: object) -> None:
-    shuffled = chance.sample(minutes, len(minutes))  # type: ignore[attr-defined]
+def test_any_order_of_storing_gives_the_same_episodes(minutes: list[int], chance: Random) -> None:
+    shuffled = chance.sample(minutes, len(minutes))
     assert partition(minutes, segment_session(moments(*minutes), [])) == partition(
         shuffled, segment_session(moments(*shuffled), [])
     )

@@ -76,11 +76,11 @@ def assign_latest(tenant_id: UUID, agent_id: UUID) -> int:
         model = model_of(agent_id)
         latest = fetch(queries.LATEST_VECTORS, agent=agent_id, dimension=model.dimension, latest=LATEST)
         clusters, centers = read_centers(agent_id, model)
-    fresh = [memory_id for memory_id, _, waits in latest if waits]
+    fresh = {memory_id for memory_id, _, waits in latest if waits}
     if not fresh or not clusters:
         return 0
     ids, vectors = read_vectors([(memory_id, vector) for memory_id, vector, _ in latest], model)
-    rows = [row for row, memory_id in enumerate(ids) if memory_id in set(fresh)]
+    rows = [row for row, memory_id in enumerate(ids) if memory_id in fresh]
     strengths = assign(vectors[rows], centers, least=nearness(vectors))
     with tenant_transaction(tenant_id):
         lock_minds([agent_id])

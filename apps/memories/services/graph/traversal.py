@@ -1,6 +1,6 @@
 """Query an agent's knowledge graph: each query is a bounded traversal in one recursive statement.
 
-Beside the stored edges, a traversal follows relations that other tables imply: from memories to their concepts (INSTANCE_OF),
+Besides the stored edges, a traversal follows relations that other tables imply: from memories to their concepts (INSTANCE_OF),
 from concepts and goals to their parts (PARENT_OF), and from a memory of an episode to the next one (TEMPORAL_NEXT). Archived
 memories remain parts of paths; deleted rows are not returned.
 """
@@ -121,7 +121,12 @@ def find_contradictions(*, agent_id: UUID, about: GraphNode | None = None) -> Tr
     if about is not None and about not in labels:
         raise NotFound(f"there is no {about.kind} {about.id} of this agent")
     found = tuple(
-        Contradiction(first=_end(first, labels), second=_end(second, labels), weight=weight, note=note)
+        Contradiction(
+            first=_traversed_node(first, labels),
+            second=_traversed_node(second, labels),
+            weight=weight,
+            note=note,
+        )
         for first, second, weight, note in pairs
         if first in labels and second in labels
     )
@@ -170,14 +175,16 @@ def _with_labels(
         if node not in labels:
             raise NotFound(f"there is no {node.kind} {node.id} of this agent")
     found = tuple(
-        _end(reached_node.node, labels, reached_node)
+        _traversed_node(reached_node.node, labels, reached_node)
         for reached_node in reached.found
         if reached_node.node in labels
     )
     return TraversalResult(found=found, bounded=reached.bounded)
 
 
-def _end(node: GraphNode, labels: dict[GraphNode, str], reached: ReachedNode | None = None) -> TraversedNode:
+def _traversed_node(
+    node: GraphNode, labels: dict[GraphNode, str], reached: ReachedNode | None = None
+) -> TraversedNode:
     return TraversedNode(
         kind=node.kind,
         id=node.id,

@@ -1,4 +1,4 @@
-"""SQL statements of the maintenance jobs: find waiting agents across tenants, and count up to a bound."""
+"""SQL statements of the maintenance jobs, and of the recall of episodes."""
 
 from __future__ import annotations
 

@@ -11,7 +11,6 @@ from typing import Any
 from uuid import UUID, uuid4
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 from django.db import connections
 
@@ -20,6 +19,7 @@ from apps.memories.models import Activation, Memory, MemoryAccess, Upkeep
 from apps.memories.services.recall.recaller import recall
 from apps.memories.services.store.remember import store
 from apps.tenants.scope import APP, tenant_transaction
+from arbor.embedding.ports import Vectors
 from arbor.memory.neighborhood import HIGHEST_WEIGHT
 from arbor.memory.recall.recall_request import RecallFilter, RecallRequest
 from arbor.memory.values import MemoryType, NewMemory, Recalled
@@ -75,8 +75,6 @@ QUERIES = (
     "something that nobody ever said",
     "Ada Grace Will",
 )
-
-type Vectors = npt.NDArray[np.float32]
 
 
 def random_memories(chance: random.Random, count: int) -> list[NewMemory]:

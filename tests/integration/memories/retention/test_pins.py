@@ -200,7 +200,7 @@ def test_pins_are_limited_and_unknown_memories_refused(mind: Agent, monkeypatch:
     assert memory_row(mind, ids[0]).retention == Retention.PERMANENT
 
 
-def test_a_pinned_memory_that_is_to_be_kept_stays_permanent(mind: Agent) -> None:
+def test_a_pinned_memory_stored_again_as_permanent_stays_so(mind: Agent) -> None:
     lasting = a_memory("The lamp is green.", retention=Retention.TASK)
     (memory_id,) = store_memories(mind, lasting)
     act(mind, pin, memory_id)

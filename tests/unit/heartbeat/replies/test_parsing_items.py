@@ -133,7 +133,7 @@ def test_an_action_is_read_in_several_spellings(item: Any, expected: dict[str, A
         (
             {"action": "rest", "params": {}, "mood": 1},
             "actions[0].mood",
-            "unknown key; parameters stand under params",
+            "unknown key; parameters belong under params",
         ),
         ({"action": "rest", "params": {}, "args": {}}, "actions[0].args", "unknown key"),
         ({"action": "rest", "reasoning": ["x"]}, "actions[0].reasoning", "expected a text"),

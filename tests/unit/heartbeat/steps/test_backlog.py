@@ -113,7 +113,7 @@ def test_a_goal_closed_meanwhile_is_skipped_and_reported() -> None:
     view = situation(goals=[goal_view(id=MISSING_ID, rule="survival")])
     answers = Answers({OpenBacklog: backlog_of()})
     result = answers.run(inject_goals(heartbeat_of(situation=view, opening=opening_of())))
-    assert result.changed == (f"Map the harbour: not closed, for there is no open goal {MISSING_ID}",)
+    assert result.changed == (f"Map the harbour: not closed, because there is no open goal {MISSING_ID}",)
 
 
 # --- Before the actions: plans and locks ---------------------------------------------------------------
