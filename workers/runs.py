@@ -9,7 +9,7 @@ import structlog
 from celery.signals import beat_init, task_postrun, task_prerun
 from django.db import DatabaseError, connections
 
-from apps.memories.services.jobs.job_runs import expect_runs, record_job_run
+from apps.memories.services.jobs.job_runs import expect_runs, last_runs, record_job_run
 from apps.queues import Task
 from apps.tenants.scope import APP
 from workers.schedule import entries
@@ -28,10 +28,12 @@ _started: dict[str, float] = {}
 
 
 @beat_init.connect
-def _record_expected(**_: Any) -> None:
-    """Record the expected jobs, so that health metrics report one that no worker runs."""
+def _record_expected(sender: Any = None, **_: Any) -> None:
+    """Record the expected jobs, so that health metrics report one that no worker runs; resume the scheduler after their last runs."""
     try:
         expect_runs(_PERIODS)
+        if sender is not None:
+            sender.scheduler.resume_after(last_runs())
     except DatabaseError as error:
         log.warning("expected_runs_write_failed", error=str(error).strip())
     finally:

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+import random
+from collections.abc import Mapping
+from datetime import datetime, timedelta
 from typing import Any
 
 from celery import beat
 
+#: The shortest period of the jobs that resume after their last runs; the others begin a period after the start.
+RESUMED_FROM = timedelta(minutes=10)
+#: The time within which overdue jobs are published after the start, not all at once.
+SPREAD = timedelta(minutes=2)
 # Incompletely typed.
 _Scheduler: Any = beat.Scheduler
 
@@ -19,6 +25,17 @@ class Scheduler(_Scheduler):  # type: ignore[misc]
     """
 
     _last_tick_at: datetime | None = None
+
+    def resume_after(self, last_runs: Mapping[str, datetime]) -> None:
+        """Let each long period begin at the job's last run, so that jobs also run where no scheduler runs for a whole period."""
+        now: datetime = self.app.now()
+        for name, entry in self.schedule.items():
+            period = entry.schedule.run_every if name in last_runs else timedelta(0)
+            if period >= RESUMED_FROM:
+                spread = random.uniform(0, SPREAD.total_seconds())  # noqa: S311 (not for secrets)
+                earliest = now - period + timedelta(seconds=spread)
+                entry.last_run_at = min(now, max(earliest, last_runs[name]))
+        self._heap = None  # computed again from the entries
 
     def tick(self, **parameters: Any) -> float:
         """Publish a due task; return the seconds until the next call."""

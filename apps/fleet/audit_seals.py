@@ -84,6 +84,23 @@ def seal_tenant(tenant_id: UUID, *, signer: SealSigner, now: datetime) -> int:
     return seal.header.events + seal.header.heartbeats if seal else 0
 
 
+def seal_by_latest_key(clock: Clock | None = None) -> list[str]:
+    """Add a seal by the latest key to each chain that ends with one by an older key; return the chains that another process seals."""
+    signer, now = ensure_system_authority(), (clock or SystemClock()).now()
+    unsealed: list[str] = []
+    for slug, chain in all_chains():
+        head = chain.head()
+        if head is None or head.key_number >= signer.number:
+            continue
+        if chain.tenant_id is not None:
+            seal_tenant(chain.tenant_id, signer=signer, now=now)
+        else:
+            add_seal(chain, after=head, heartbeats=EndedHeartbeats(), signer=signer, now=now)
+        if (head := chain.head()) is not None and head.key_number < signer.number:
+            unsealed.append(f"tenant {slug}" if slug else "the installation")
+    return unsealed
+
+
 def verify_audit(
     chain: AuditChain,
     *,

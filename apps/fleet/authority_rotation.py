@@ -20,6 +20,7 @@ from apps.audit.models import AuditAction
 from apps.audit.services import record_platform
 from apps.authority.models import CapabilityGrant
 from apps.authority.services.grant_signatures import sign_grants_anew, signed_by
+from apps.fleet.audit_seals import seal_by_latest_key
 from apps.tenants.models import Tenant
 from apps.tenants.scope import OPS, ops_scope, tenant_transaction
 from arbor.errors import TransitionIllegal
@@ -98,7 +99,8 @@ def rotate_authority(*, actor: str, batch: int = BATCH) -> AuthorityRotation:
 def retire_authority(*, actor: str, force: bool = False) -> list[int]:
     """Retire all keys of the System Authority but the latest, and return their numbers: their signatures become invalid.
 
-    Raises TransitionIllegal without a key to retire, or while one has signed something in force, unless `force` gives that up.
+    The latest key seals the audit log first, which proves the seals of the others. Raises TransitionIllegal without a key to retire, and,
+    unless `force` gives that up, while one has signed something in force or another process seals the log.
     """
     outdated = [use for use in authority_key_uses() if not use.signs and not use.retired]
     if not outdated:
@@ -110,6 +112,11 @@ def retire_authority(*, actor: str, force: bool = False) -> list[int]:
             for use in used
         )
         raise TransitionIllegal(f"{left}: run `arbor keys authority rotate` first")
+    unsealed = seal_by_latest_key()
+    if unsealed and not force:
+        raise TransitionIllegal(
+            f"the audit log of {', '.join(unsealed[:_ERRORS_SHOWN])} is being sealed by another process: try again in a minute"
+        )
     numbers = retire_authority_keys()
     _record(actor, f"retired keys of the System Authority: {', '.join(map(str, numbers))}", {"keys": numbers})
     return numbers

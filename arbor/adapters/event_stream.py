@@ -138,14 +138,22 @@ def read_events(response: httpx.Response, endpoint: ApiEndpoint) -> Iterator[Str
 
 def _read_lines(response: httpx.Response, endpoint: ApiEndpoint) -> Iterator[bytes]:
     """Yield the complete lines of a stream, which may end in CR, LF or both."""
-    size, rest = 0, b""
-    for part in response.iter_bytes():
-        size += len(part)
-        if size > MAX_STREAM_BYTES or len(rest) > MAX_REPLY_BYTES:
+    size = length = 0
+    # The parts of the unfinished line, each searched for a line end once.
+    parts: list[bytes] = []
+    for received in response.iter_bytes():
+        size += len(received)
+        if size > MAX_STREAM_BYTES or length > MAX_REPLY_BYTES:
             raise ModelUnavailable(
                 f"{endpoint.provider} sent a stream of more than {MAX_STREAM_BYTES:,} bytes, or a line of more than {MAX_REPLY_BYTES:,}"
             )
-        *lines, rest = _LINE_END.split(rest + part)
-        yield from lines
-    if rest.endswith(b"\r"):
-        yield rest.removesuffix(b"\r")
+        is_cr_left = bool(parts) and parts[-1] == b"\r"
+        *lines, rest = _LINE_END.split(parts.pop() + received if is_cr_left else received)
+        if lines:
+            yield b"".join([*parts, lines[0]])
+            yield from lines[1:]
+            parts, length = [], 0
+        length += len(rest)
+        parts += [rest[:-1], b"\r"] if rest.endswith(b"\r") else [rest]
+    if parts and parts[-1] == b"\r":
+        yield b"".join(parts[:-1])

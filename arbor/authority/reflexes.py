@@ -178,6 +178,8 @@ _URL_HOST = re.compile(
 _HOST_END = re.compile(r"[,;|$`\"'<>\]}\\]")
 _HOST = re.compile(r"\[[^\]\s]+\]|[^:]+")
 _LONE_HOST = re.compile(r"(\[[0-9a-fA-F:.]+\]|[0-9a-fA-F]*:[0-9a-fA-F:.]+|[\w.-]+?)(?::\d{1,5})?(?:/\S*)?")
+#: A number with decimals. Short forms of addresses look the same; only those of the loopback are taken for an address.
+_DECIMAL = re.compile(r"(?!127\.)\d+\.\d+", re.ASCII)
 _PRIVATE_NAMES = (".localhost", ".local", ".internal", ".lan", ".intranet", ".home.arpa", ".corp")
 _MAX_PARTS = 4
 
@@ -191,7 +193,8 @@ def _hosts(text: str) -> Iterator[str]:
             named = unquote(host).lower().rstrip(".")
             yield _address(named) or named
     # A lone word may be anything, so only an address or a private name counts as a host.
-    if (lone := _LONE_HOST.fullmatch(text.strip())) is not None:
+    word = text.strip()
+    if not _DECIMAL.fullmatch(word) and (lone := _LONE_HOST.fullmatch(word)) is not None:
         host = lone.group(1).lower().rstrip(".")
         if address := (_address(host) if set(host) & set(".:") else ""):
             yield address

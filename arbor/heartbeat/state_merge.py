@@ -86,7 +86,7 @@ def merged_memory(
             "current_human": now.current_human,
             "current_conversation": now.current_conversation,
             "talked": wanted.talked + max(0, now.talked - found.talked),
-            "engagement": min(1.0, max(0.0, wanted.engagement + now.engagement - found.engagement)),
+            "engagement": round(min(1.0, max(0.0, wanted.engagement + now.engagement - found.engagement)), 4),
             "thoughts": [*wanted.thoughts, *meanwhile][-MAX_THOUGHTS:],
         }
     )

@@ -131,6 +131,8 @@ class ProposalView(SituationPart):
     confidence: Fraction
     deferrals: int = 0
     evidence: int = 0
+    #: The time of the proposal; None in older stored situations.
+    at: datetime | None = None
 
 
 class PreferenceView(SituationPart):

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
+from arbor.clock import to_utc
 from arbor.memory.values import MemoryStatus, MemoryType
 from arbor.seeds.reading import SeedRow
 from arbor.selves.values import BeliefStatus
@@ -41,6 +43,8 @@ class MergePlan:
     conflicts: list[MergeConflict] = field(default_factory=list)
     #: The number of rows that the agent has already, by section.
     known: dict[str, int] = field(default_factory=dict)
+    #: Memories that have expired.
+    expired: int = 0
     #: Beliefs and preferences beyond MAX_PROPOSALS.
     postponed: int = 0
 
@@ -57,26 +61,21 @@ class OwnKnowledge:
     preferences: Mapping[str, str]
 
 
-def plan_merge(rows: Iterable[SeedRow], own: OwnKnowledge) -> MergePlan:
-    """Sort the rows of a seed into new, known and conflicting ones."""
+def plan_merge(rows: Iterable[SeedRow], own: OwnKnowledge, *, now: datetime) -> MergePlan:
+    """Sort the rows of a seed into new, known, expired and conflicting ones."""
     plan = MergePlan()
     pins: dict[str, dict[str, Any]] = {}
     for row in rows:
         if row.section == "memories":
-            _plan_memory(plan, row.values, own)
+            _plan_memory(plan, row.values, own, now)
         elif row.section == "pins":
-            pins[row.values["memory_id"]] = row.values
+            pins[row.values["memory_id"]] = _unpinned(row.values, now)
         elif row.section == "beliefs":
             _plan_belief(plan, row.values, own)
         elif row.section == "preferences":
             _plan_preference(plan, row.values, own)
     # A pin is a decision about one agent: the memories get the values from before it.
-    plan.memories = [
-        values | {name: pin[name] for name in ("decay_rate", "expires_at")}
-        if (pin := pins.get(values.get("id", "")))
-        else values
-        for values in plan.memories
-    ]
+    plan.memories = [values | pins.get(values.get("id", ""), {}) for values in plan.memories]
     beliefs = sorted(plan.beliefs, key=lambda values: -float(values["confidence"]))
     room = max(0, MAX_PROPOSALS - len(plan.preferences))
     plan.postponed = max(0, len(beliefs) - room) + max(0, len(plan.preferences) - MAX_PROPOSALS)
@@ -84,11 +83,29 @@ def plan_merge(rows: Iterable[SeedRow], own: OwnKnowledge) -> MergePlan:
     return plan
 
 
-def _plan_memory(plan: MergePlan, values: dict[str, Any], own: OwnKnowledge) -> None:
+def expiry_of(values: Mapping[str, Any]) -> datetime | None:
+    """Return when a memory of a seed expires, in UTC."""
+    return to_utc(datetime.fromisoformat(values["expires_at"])) if values["expires_at"] else None
+
+
+def _is_expired(values: Mapping[str, Any], now: datetime) -> bool:
+    expiry = expiry_of(values)
+    return expiry is not None and expiry <= now
+
+
+def _unpinned(pin: dict[str, Any], now: datetime) -> dict[str, Any]:
+    """Return the values that a memory gets back from its pin: no expiry that has passed."""
+    expires_at = None if _is_expired(pin, now) else pin["expires_at"]
+    return {"decay_rate": pin["decay_rate"], "expires_at": expires_at}
+
+
+def _plan_memory(plan: MergePlan, values: dict[str, Any], own: OwnKnowledge, now: datetime) -> None:
     if values["type"] not in LEARNED_TYPES or values["status"] != MemoryStatus.ACTIVE:
         return
     if (values["type"], _hexadecimal(values["content_hash"])) in own.memories:
         _count_known(plan, "memories")
+    elif _is_expired(values, now):
+        plan.expired += 1
     else:
         plan.memories.append(values)
 

@@ -227,6 +227,8 @@ def merge(agent: ChosenAgent, *, seed: str, trust_foreign: bool, dry_run: bool) 
         f" {escape(conflict.other)}"
         for conflict in report.conflicts
     ]
+    if report.expired:
+        lines.append(f"  {report.expired} memories have expired and were left out")
     if report.postponed:
         lines.append(
             f"  {report.postponed} beliefs and preferences had no room among the proposals: merge again later"

@@ -16,6 +16,7 @@ from apps.api.rows import Input, own_row, rows_of
 from apps.api.times import Moment
 from apps.goals.models import Goal
 from apps.goals.services.acts import (
+    REASON_LENGTH,
     GoalEdit,
     abandon_latest_plan,
     add_goal,
@@ -74,7 +75,7 @@ class GoalPatch(Input):
     """A change of a goal. What is left out stays; null removes a parent or a deadline."""
 
     state: GoalState | None = None
-    reason: Annotated[str, Field(max_length=500)] = ""
+    reason: Annotated[str, Field(max_length=REASON_LENGTH)] = ""
     note: _Text = ""
     fraction: _Share | None = None
     parent_id: UUID | None = None
@@ -131,7 +132,7 @@ class PlanList(Schema):
 class PlanEnd(Input):
     """The end of a plan."""
 
-    reason: Annotated[str, Field(min_length=1, max_length=500)]
+    reason: Annotated[str, Field(min_length=1, max_length=REASON_LENGTH)]
 
 
 class Dependency(Input):

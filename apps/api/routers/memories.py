@@ -16,8 +16,9 @@ from apps.api.requests import access_of
 from apps.api.rows import Input, own_row, rows_of
 from apps.api.scope import own_transactions
 from apps.api.times import Moment
+from apps.fleet.seeds.purging import purge_memories as purge
 from apps.memories.models import Memory, MemoryAccess, Pin, Upkeep
-from apps.memories.services.retention.archive import archive, purge, restore
+from apps.memories.services.retention.archive import archive, restore
 from apps.memories.services.store.create import teach_agent
 from arbor.memory.content import MAX_CONTENT_BYTES
 from arbor.memory.forgetting import days_between, relevance
@@ -94,10 +95,26 @@ class MemoryChange(Input):
     reason: Annotated[str, Field(min_length=1, max_length=500)]
 
 
+class MemoryRestore(MemoryChange):
+    """The memories to restore."""
+
+    for_good: Annotated[
+        bool, Field(description="Make them permanent, so that they are not forgotten again.")
+    ] = False
+
+
 class Changed(Schema):
     """The number of changed rows."""
 
     changed: int
+
+
+class Purged(Changed):
+    """The number of purged memories."""
+
+    saved_seeds: list[UUID] = Field(
+        description="The saved seeds that still contain the memories; delete them where the texts must go."
+    )
 
 
 class MemoryQuery(Schema):
@@ -191,21 +208,26 @@ def archive_memories(request: HttpRequest, agent_id: UUID, change: MemoryChange)
 
 
 @router.post("/agents/{uuid:agent_id}/memories/restore", response=Changed, summary="Restore memories")
-def restore_memories(request: HttpRequest, agent_id: UUID, change: MemoryChange) -> Changed:
+def restore_memories(request: HttpRequest, agent_id: UUID, change: MemoryRestore) -> Changed:
     """Include archived memories in recall again."""
     require_own_memories(agent_id, change.ids)
-    done = restore(memory_ids=change.ids, reason=change.reason, actor=access_of(request).actor)
+    done = restore(
+        memory_ids=change.ids,
+        reason=change.reason,
+        actor=access_of(request).actor,
+        for_good=change.for_good,
+    )
     return Changed(changed=done)
 
 
 @router.post(
-    "/agents/{uuid:agent_id}/memories/purge", response=Changed, auth=ADMINISTER, summary="Purge memories"
+    "/agents/{uuid:agent_id}/memories/purge", response=Purged, auth=ADMINISTER, summary="Purge memories"
 )
-def purge_memories(request: HttpRequest, agent_id: UUID, change: MemoryChange) -> Changed:
+def purge_memories(request: HttpRequest, agent_id: UUID, change: MemoryChange) -> Purged:
     """Delete archived memories with all that depends on them, for good."""
     require_own_memories(agent_id, change.ids)
-    done = purge(memory_ids=change.ids, reason=change.reason, actor=access_of(request).actor)
-    return Changed(changed=done)
+    report = purge(memory_ids=change.ids, reason=change.reason, actor=access_of(request).actor)
+    return Purged(changed=report.purged, saved_seeds=list(report.saved_seeds))
 
 
 def require_own_memories(agent_id: UUID, memory_ids: list[UUID]) -> None:

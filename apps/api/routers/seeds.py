@@ -97,6 +97,7 @@ class MergeReportResource(Schema):
     proposals: int = Field(description="New proposals of beliefs and preferences.")
     known: dict[str, int] = Field(description="Rows that the agent had before, by section.")
     conflicts: list[SeedConflictResource]
+    expired: int = Field(description="Memories left out because they have expired.")
     postponed: int = Field(description="Beliefs and preferences without room among the proposals.")
     dry_run: bool
     saved_seed_id: UUID | None

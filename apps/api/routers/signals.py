@@ -14,7 +14,7 @@ from pydantic import Field
 
 from apps.access.services import TokenAccess
 from apps.api.authentication import READ_OWN, STREAM_OWN
-from apps.api.requests import access_of
+from apps.api.requests import access_of, require_reach
 from apps.api.signal_hub import hub_of, live_signals, read_page
 from apps.api.threads import in_thread
 from apps.signals.services.reading import MAX_SIGNALS, SignalFilter, SignalRecord, read_signals
@@ -161,8 +161,8 @@ def event_of(record: SignalRecord) -> str:
 
 
 def _filter(access: TokenAccess, wanted: WantedSignals) -> SignalFilter:
-    """Return the filter; a token of one agent sees that agent's signals only."""
-    agents = wanted.agent_id
-    if access.agent_id is not None:
-        agents = [access.agent_id]
+    """Return the filter; a token of one agent sees that agent's signals only. Raises PermissionDenied for other agents."""
+    for agent_id in wanted.agent_id:
+        require_reach(access, agent_id)
+    agents = wanted.agent_id if access.agent_id is None else [access.agent_id]
     return SignalFilter.of(agents=agents, names=wanted.name)

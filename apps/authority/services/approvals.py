@@ -10,7 +10,7 @@ from django.db import transaction
 from django.db.models import QuerySet
 
 from apps.agents.models import HeartbeatSchedule, ScheduleState, Trigger
-from apps.agents.services.locks import lock_schedule
+from apps.agents.services.locks import lock_schedule, lock_schedules
 from apps.agents.services.percepts import bring_forward
 from apps.audit.models import AuditAction
 from apps.audit.services import record
@@ -99,18 +99,35 @@ def expire_approvals(*, agent_id: UUID, now: datetime) -> int:
         .order_by("id")
     )
     for row in rows:
-        before, row.status = row.status, ApprovalStatus.EXPIRED
-        row.save(update_fields=["status"])
-        what = "nobody decided" if before == ApprovalStatus.PENDING else "the approval was not used"
-        record(
-            action=AuditAction.APPROVAL_EXPIRED,
-            actor="system:maintenance",
-            agent_id=row.agent_id,
-            message=f"the request to {row.action} expired: {what} in time",
-            detail={"approval_id": str(row.id)},
-        )
+        what = "nobody decided" if row.status == ApprovalStatus.PENDING else "the approval was not used"
+        _expire(row, f"{what} in time", actor="system:maintenance")
         _emit_decision(row, by="maintenance")
     return len(rows)
+
+
+@transaction.atomic
+def expire_approvals_of_actions(*, name_prefix: str, why: str, actor: str) -> int:
+    """Expire the open requests for actions whose names begin so, and the approvals of them; return their number."""
+    found = ActionApproval.objects.filter(action__startswith=name_prefix, status__in=_OPEN)
+    # In the order of heartbeats, as in `_decide`.
+    lock_schedules(list(found.values_list("agent_id", flat=True)))
+    rows = list(found.select_for_update().order_by("id"))
+    for row in rows:
+        _expire(row, why, actor=actor)
+        _emit_decision(row, by=actor)
+    return len(rows)
+
+
+def _expire(row: ActionApproval, why: str, *, actor: str) -> None:
+    row.status = ApprovalStatus.EXPIRED
+    row.save(update_fields=["status"])
+    record(
+        action=AuditAction.APPROVAL_EXPIRED,
+        actor=actor,
+        agent_id=row.agent_id,
+        message=f"the request to {row.action} expired: {why}",
+        detail={"approval_id": str(row.id)},
+    )
 
 
 def _decide(approval_id: UUID, status: ApprovalStatus, *, actor: str, reason: str) -> ActionApproval:

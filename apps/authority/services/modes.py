@@ -158,6 +158,14 @@ def clear_mode(*, agent_id: UUID | None, prefix: str, actor: str) -> None:
     _emit(agent_id, name=whose, resource=prefix, actor=actor)
 
 
+def clear_modes_of_actions(*, name_prefix: str, actor: str) -> int:
+    """Remove all rules for actions whose names begin so, each audited, and return their number."""
+    rows = list(ModeRule.objects.filter(prefix__startswith=action_resource(name_prefix)))
+    for row in rows:
+        clear_mode(agent_id=row.agent_id, prefix=row.prefix, actor=actor)
+    return len(rows)
+
+
 def suggestions_of(agent_id: UUID) -> list[Suggestion]:
     """Return the rules that a person might set, because all recent requests for a resource were approved. Sets nothing."""
     decided: defaultdict[str, list[ApprovalStatus]] = defaultdict(list)

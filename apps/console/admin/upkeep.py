@@ -106,7 +106,9 @@ class JobRunAdmin(PlatformAdmin):
 
     @admin.display(description="state")
     def state(self, run: JobRun) -> SafeString:
-        """Return a badge with the result of the run."""
+        """Return a badge with the result of the run, or `off` for a job that is switched off."""
+        if run.period_s <= 0:
+            return cells.badge("off", "calm")
         if run.error:
             return cells.badge("failed")
         return cells.badge("partial") if run.failed else cells.badge("done")

@@ -17,13 +17,14 @@ from apps.audit.services import record
 from apps.contacts.models import Channel, OutboxMessage
 from apps.contacts.services.carriers import carrier_of
 from apps.tenants.keys import master_keys
+from apps.tenants.limits import require_room
 from apps.tenants.names import find_by_name, valid_row_name
 from apps.tenants.scope import current_tenant
 from arbor.adapters.webhook import check_url, redact_url
 from arbor.contacts.ports import DeliverableMessage
 from arbor.contacts.signing import new_secret, open_secret, seal_secret
 from arbor.contacts.values import Audience, ChannelKind
-from arbor.errors import AlreadyExists, Invalid, LimitReached, NotFound
+from arbor.errors import AlreadyExists, Invalid, NotFound
 from arbor.ids import uuid7
 
 NAME_LENGTH = 60
@@ -85,11 +86,12 @@ def add_channel(
         audience=audience,
         target=target,
     )
-    if Channel.objects.filter(Q(agent_id=agent_id), audience=audience).count() >= MAX_CHANNELS:
-        owner = "an agent" if agent_id else "a tenant"
-        raise LimitReached(
-            f"{owner} has at most {MAX_CHANNELS} channels for the audience {audience}; remove one that is not needed"
-        )
+    require_room(
+        Channel.objects.filter(Q(agent_id=agent_id), audience=audience),
+        most=MAX_CHANNELS,
+        refusal=f"{'an agent' if agent_id else 'a tenant'} has at most {MAX_CHANNELS} channels for the audience {audience};"
+        " remove one that is not needed",
+    )
     secret = ""
     if kind is ChannelKind.WEBHOOK:
         secret = new_secret()

@@ -21,7 +21,7 @@ from apps.contacts.models import ChatMessage, PartialReply
 from apps.contacts.services.chat import lock_session, waiting_turn
 from apps.contacts.services.chat_finalize import store_silence
 from apps.contacts.services.client_chat import receive_client_turn, repeated_turn
-from apps.contacts.services.partial_replies import stored_answer
+from apps.contacts.services.partial_replies import WITHHELD, stored_answer
 from arbor.agents.lifecycle import AgentStatus
 from arbor.contacts.client_messages import ClientTurn
 from arbor.contacts.client_tasks import ClientTask, TaskState
@@ -32,8 +32,7 @@ from arbor.errors import NotFound, TransitionIllegal
 #: The beginning of the keys of conversations that consist of tasks; the client's name of the conversation follows.
 _KEY = "a2a:"
 CONTEXT_LENGTH = 96
-#: Answers that a reflex or a boundary withheld, and answers to canceled turns, by their details.
-_WITHHELD = Q(detail__has_key="reflex") | Q(detail__contains={"boundaries": [{"withheld": True}]})
+#: Answers to canceled turns, by their details.
 _CANCELED = Q(detail__contains={"canceled": True})
 
 
@@ -174,9 +173,9 @@ def _in_state(state: TaskState) -> Q:
         case TaskState.FAILED:
             return Q(Exists(answers.exclude(error="").exclude(_CANCELED)))
         case TaskState.REJECTED:
-            return Q(Exists(answers.filter(_WITHHELD, error="")))
+            return Q(Exists(answers.filter(WITHHELD, error="")))
         case TaskState.COMPLETED:
-            return Q(Exists(answers.filter(error="").exclude(_WITHHELD)))
+            return Q(Exists(answers.filter(error="").exclude(WITHHELD)))
 
 
 def _tasks(turns: QuerySet[Any]) -> list[ClientTask]:

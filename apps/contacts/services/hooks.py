@@ -15,13 +15,14 @@ from apps.audit.models import AuditAction
 from apps.audit.services import record
 from apps.contacts.models import Hook
 from apps.contacts.services.signing_secrets import OVERLAP, SecretPair, rotate_secret, seal_pair
+from apps.tenants.limits import require_room
 from apps.tenants.names import find_by_name, valid_row_name
 from apps.tenants.scope import current_tenant
 from arbor.contacts.hook_messages import parse_body
 from arbor.contacts.hook_signatures import check_header, check_secret
 from arbor.contacts.hooks import HookKind, HookMapping, HookMessage, valid_events
 from arbor.contacts.standard_webhooks import new_standard_secret
-from arbor.errors import AlreadyExists, Invalid, LimitReached, NotFound
+from arbor.errors import AlreadyExists, Invalid, NotFound
 from arbor.ids import uuid7
 
 #: Hooks of a tenant at most.
@@ -67,8 +68,11 @@ def create_hook(new: NewHook, *, actor: str) -> HookWithSecret:
         events=valid_events(new.events),
         mapping=_valid_mapping(HookKind(new.kind), new.mapping),
     )
-    if Hook.objects.count() >= MAX_HOOKS:
-        raise LimitReached(f"a tenant has at most {MAX_HOOKS} hooks; delete one that is not needed")
+    require_room(
+        Hook.objects.all(),
+        most=MAX_HOOKS,
+        refusal=f"a tenant has at most {MAX_HOOKS} hooks; delete one that is not needed",
+    )
     secret = _new_secret(hook, new.secret)
     hook.sealed_secret = seal_pair(SecretPair(current=secret), row=hook)
     try:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from uuid import UUID
 
 import structlog
+from django.db.models import Q
 
 from apps.authority.services.reflexes import reflex_terms
 from apps.calls.services.leased_calls import LeasedCall
@@ -30,6 +31,8 @@ from arbor.selves.boundary_check import Vector
 
 #: Seconds between two reads of a growing reply.
 READ_EVERY_S = 0.15
+#: The answers that a reflex or a boundary withheld, by their details: the rule of `stored_answer` for statements.
+WITHHELD = Q(detail__has_key="reflex") | Q(detail__contains={"boundaries": [{"withheld": True}]})
 
 log = structlog.get_logger(__name__)
 
@@ -153,6 +156,6 @@ def stored_answer(row: ChatMessage) -> StoredAnswer:
         error=row.error,
         model=row.model,
         is_withheld="reflex" in row.detail
-        or any(match["withheld"] for match in row.detail.get("boundaries", [])),
+        or any(match.get("withheld") is True for match in row.detail.get("boundaries", [])),
         is_canceled=bool(row.detail.get("canceled")),
     )

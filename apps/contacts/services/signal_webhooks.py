@@ -16,11 +16,12 @@ from apps.audit.services import record
 from apps.contacts.models import SignalWebhook
 from apps.contacts.services.signing_secrets import OVERLAP, SecretPair, rotate_secret, seal_pair
 from apps.signals.services.reading import SignalFilter, horizon
+from apps.tenants.limits import require_room
 from apps.tenants.names import find_by_name, valid_row_name
 from apps.tenants.scope import current_tenant
 from arbor.adapters.webhook import check_url, redact_url
 from arbor.contacts.standard_webhooks import new_standard_secret
-from arbor.errors import AlreadyExists, Invalid, LimitReached, NotFound
+from arbor.errors import AlreadyExists, Invalid, NotFound
 from arbor.ids import uuid7
 
 #: Webhooks of a tenant at most: each costs requests whenever something happens.
@@ -56,8 +57,11 @@ def create_webhook(
         agent_id=agent_id,
         position=str(horizon()),
     )
-    if SignalWebhook.objects.count() >= MAX_WEBHOOKS:
-        raise LimitReached(f"a tenant has at most {MAX_WEBHOOKS} webhooks; delete one that is not needed")
+    require_room(
+        SignalWebhook.objects.all(),
+        most=MAX_WEBHOOKS,
+        refusal=f"a tenant has at most {MAX_WEBHOOKS} webhooks; delete one that is not needed",
+    )
     secret = new_standard_secret()
     webhook.sealed_secret = seal_pair(SecretPair(current=secret), row=webhook)
     try:

@@ -33,6 +33,7 @@ from arbor.seeds.merging import (
     MergeConflict,
     MergePlan,
     OwnKnowledge,
+    expiry_of,
     plan_merge,
 )
 from arbor.seeds.reading import SeedRow
@@ -64,6 +65,8 @@ class MergeReport:
     proposals: int
     known: dict[str, int]
     conflicts: tuple[MergeConflict, ...]
+    #: Memories of the seed that have expired.
+    expired: int
     #: Beliefs and preferences for which there was no room among the proposals.
     postponed: int
     dry_run: bool
@@ -94,7 +97,7 @@ def merge_seed(
 def _merge(agent_id: UUID, seed: VerifiedSeed, options: MergeOptions, actor: str) -> MergeReport:
     agent = lock_whole_agent(agent_id)
     require_no_heartbeat(agent)
-    plan = plan_merge(_checked(seed.rows()), _own_knowledge(agent_id))
+    plan = plan_merge(_checked(seed.rows()), _own_knowledge(agent_id), now=datetime.now(UTC))
     proposals = len(plan.beliefs) + len(plan.preferences)
     saved = None
     if not options.dry_run:
@@ -109,6 +112,7 @@ def _merge(agent_id: UUID, seed: VerifiedSeed, options: MergeOptions, actor: str
         proposals=proposals,
         known=plan.known,
         conflicts=tuple(plan.conflicts),
+        expired=plan.expired,
         postponed=plan.postponed,
         dry_run=options.dry_run,
         saved_seed_id=saved.id if saved else None,
@@ -119,18 +123,11 @@ def _merge(agent_id: UUID, seed: VerifiedSeed, options: MergeOptions, actor: str
 
 
 def _checked(rows: Iterable[SeedRow]) -> Iterator[SeedRow]:
-    """Yield the rows that a merge reads, without expired memories, with their values checked as in a restore. Raises SeedInvalid."""
-    now = datetime.now(UTC)
+    """Yield the rows that a merge reads, with their values checked as in a restore. Raises SeedInvalid."""
     for row in rows:
-        if row.section not in MERGED_SECTIONS:
-            continue
-        values, _ = checked_values(BY_NAME[row.section], row.values)
-        if row.section in ("memories", "pins") and (expiry := _expiry(values)) and expiry <= now:
-            if row.section == "memories":
-                continue
-            # Unpinned memories do not get back an expiry that has passed.
-            values["expires_at"] = None
-        yield replace(row, values=values)
+        if row.section in MERGED_SECTIONS:
+            values, _ = checked_values(BY_NAME[row.section], row.values)
+            yield replace(row, values=values)
 
 
 def _own_knowledge(agent_id: UUID) -> OwnKnowledge:
@@ -163,7 +160,7 @@ def _memory(values: dict[str, Any], source: str) -> NewMemory:
     return NewMemory(
         content=values["content"],
         occurred_at=to_utc(datetime.fromisoformat(values["occurred_at"])),
-        expires_at=_expiry(values),
+        expires_at=expiry_of(values),
         type=MemoryType(values["type"]),
         importance=values["importance"],
         decay_rate=values["decay_rate"],
@@ -172,10 +169,6 @@ def _memory(values: dict[str, Any], source: str) -> NewMemory:
         source=source,
         detail=values["detail"] | {"source_id": values["id"]},
     )
-
-
-def _expiry(values: dict[str, Any]) -> datetime | None:
-    return to_utc(datetime.fromisoformat(values["expires_at"])) if values["expires_at"] else None
 
 
 def _belief(values: dict[str, Any], source: str) -> NewProposal:
@@ -209,6 +202,7 @@ def _record(report: MergeReport, seed: VerifiedSeed, actor: str) -> None:
             "from_agent": str(seed.manifest.header.agent_id),
             "memories": report.memories,
             "proposals": report.proposals,
+            "expired": report.expired,
             "conflicts": len(report.conflicts),
             "saved_seed_id": str(report.saved_seed_id),
         },

@@ -29,6 +29,10 @@ from apps.goals.services.goals import (
 from arbor.errors import Invalid, NotFound
 from arbor.goals.plans import PlanDraft, PlanStatus
 from arbor.goals.values import GoalState
+from arbor.memory.content import check_line
+
+#: The longest reason of people and programs for a new state of a goal, or for the end of a plan.
+REASON_LENGTH = 500
 
 
 class Unchanged(Enum):
@@ -72,6 +76,7 @@ def change_goal(*, agent_id: UUID, goal_id: UUID, change: GoalEdit, actor: str) 
 
     Raises NotFound, also for another agent's goal or parent, and Invalid for a change of nothing.
     """
+    check_line("a reason", change.reason, REASON_LENGTH)
     goal = _goal_of(agent_id, goal_id)
     if change == GoalEdit(reason=change.reason):
         raise Invalid(
@@ -128,6 +133,7 @@ def abandon_latest_plan(
     *, agent_id: UUID, goal_id: UUID, reason: str, actor: str, status: PlanStatus = PlanStatus.ACTIVE
 ) -> Plan:
     """Abandon a goal's latest plan of a status with its open steps, audited. Raises NotFound, Invalid."""
+    check_line("a reason", reason, REASON_LENGTH)
     goal = _goal_of(agent_id, goal_id)
     plan = abandon_plan(plan_id=_latest(goal, status).id, reason=reason)
     return _record_plan(goal, plan, actor, f"gave up the plan of goal {goal.title!r}: {reason}")

@@ -8,7 +8,7 @@ from typing import Any
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import QuerySet
+from django.db.models import Exists, OuterRef, QuerySet
 
 from apps.goals.models import Goal, GoalMemoryLink, Plan
 from apps.goals.services.backlogs import lock_backlog, save_backlog
@@ -139,6 +139,15 @@ def link_memories(links: Sequence[GoalLink]) -> None:
         for link in sorted(wanted, key=lambda link: (link.goal_id, link.memory_id, link.kind))
     ]
     GoalMemoryLink.objects.bulk_create(rows, ignore_conflicts=True)
+
+
+def move_links(*, old_id: UUID, new_id: UUID) -> None:
+    """Move the links of a revised memory to its revision, unless it has them already. One statement."""
+    links = GoalMemoryLink.objects.filter(memory_id=old_id)
+    known = GoalMemoryLink.objects.filter(
+        memory_id=new_id, goal_id=OuterRef("goal_id"), kind=OuterRef("kind")
+    )
+    links.exclude(Exists(known)).update(memory_id=new_id)
 
 
 def linked_memories(goal_id: UUID) -> QuerySet[GoalMemoryLink]:

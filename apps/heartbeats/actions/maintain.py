@@ -7,6 +7,7 @@ from types import MappingProxyType
 from typing import Any
 from uuid import UUID
 
+from apps.goals.services.goals import move_links
 from apps.heartbeats.actions.context import ActionContext
 from apps.memories.services.clusters import clusters
 from apps.memories.services.clusters.clusters import cluster_members
@@ -107,12 +108,16 @@ def _judge_memory(context: ActionContext, decision: Decision) -> ActionResult:
             revision.change_importance(**change, importance=params["importance"])
             summary = f"importance {params['importance']:.2f} now: {text}"
         case Judgement.REVISE:
-            memory_id = revision.revise(
-                **change,
-                revised=_revised(context, memory, params),
-                vectors=vectors_of([params["content"]], context.vectors),
-                model=context.model,
+            old_id, memory_id = (
+                memory_id,
+                revision.revise(
+                    **change,
+                    revised=_revised(context, memory, params),
+                    vectors=vectors_of([params["content"]], context.vectors),
+                    model=context.model,
+                ),
             )
+            move_links(old_id=old_id, new_id=memory_id)
             summary = f"revised: {shorten(params['content'], QUOTE_LENGTH)}"
     return _done(decision, summary, [memory_id])
 

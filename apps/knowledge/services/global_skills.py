@@ -80,10 +80,7 @@ def load_global_skills(*, actor: str) -> GlobalSkillChanges:
         lock_skill_sizes()
         rows = {row.name: row for row in GlobalSkill.objects.using(OPS)}
         changed = _changes(rows, folder.skills)
-        # A file that is back unchanged changes nothing for agents.
-        users = find_skill_users(
-            {name: change for name, change in changed.items() if change.before != change.after}
-        )
+        users = find_skill_users(changed)
         for name, skill in folder.skills.items():
             if name in changed or name not in rows:
                 _write(rows.get(name) or GlobalSkill(name=name), skill, is_new=name not in rows, actor=actor)

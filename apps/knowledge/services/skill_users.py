@@ -30,6 +30,11 @@ class SkillChange:
     tokens: int
     is_larger: bool
 
+    @property
+    def is_version(self) -> bool:
+        """Return whether the text changed; otherwise the file is back unchanged."""
+        return self.before != self.after
+
 
 @dataclass(frozen=True, kw_only=True)
 class GlobalSkillUser:
@@ -45,7 +50,10 @@ class GlobalSkillUser:
 
 
 def find_skill_users(changed: Mapping[str, SkillChange]) -> list[GlobalSkillUser]:
-    """Find the agents of all tenants that use changed global skills, and check whether the new versions fit."""
+    """Find the agents of all tenants that use changed global skills, and check whether the new versions fit.
+
+    A file that is back unchanged concerns the agents that have kept an earlier version, where the latest fits now.
+    """
     if not changed:
         return []
     with ops_scope():
@@ -91,14 +99,19 @@ def update_skill_users(
 def _users_of_tenant(changed: Mapping[str, SkillChange]) -> Iterator[GlobalSkillUser]:
     own = Skill.objects.filter(name__in=changed).values_list("name", flat=True)
     rows = AgentSkill.objects.filter(name__in=changed).exclude(name__in=own).select_related("agent")
+    unchanged = {name for name, change in changed.items() if not change.is_version}
+    rows = rows.exclude(name__in=unchanged, retained_digest="")
     for agent, uses in groupby(rows.order_by("agent_id", "position"), key=lambda row: row.agent):
         retained = {row.name: row.retained_digest for row in uses}
+        fault = _fault(agent, retained, changed)
+        if fault and retained.keys() <= unchanged:
+            continue
         yield GlobalSkillUser(
             tenant_id=agent.tenant_id,
             agent_id=agent.id,
             agent=agent.name,
             retained=retained,
-            fault=_fault(agent, retained, changed),
+            fault=fault,
         )
 
 

@@ -118,7 +118,9 @@ def update_goal(
     note: Annotated[str, Field(max_length=2_000, description="How it is going.")] = "",
     progress: Annotated[Share | None, Field(description="From 0 to 1; 1 completes it.")] = None,
     state: Annotated[GoalState | None, Field(description="The state to move it to.")] = None,
-    reason: Annotated[str, Field(max_length=2_000, description="Required to abandon a goal.")] = "",
+    reason: Annotated[
+        str, Field(max_length=acts.REASON_LENGTH, description="Required to abandon a goal.")
+    ] = "",
 ) -> ChangedGoal:
     """Record the progress of an agent's goal, or move it to another state. A closed goal stays closed."""
     if not note.strip() and progress is None and state is None:

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from types import MappingProxyType
 from uuid import UUID
-
-from django.db import transaction
 
 from apps.agents.services.locks import lock_schedules
 from apps.audit.models import AuditAction
 from apps.audit.services import record
 from apps.selves.models import Proposal
 from apps.selves.services.proposals import accept, defer, reject
-from apps.tenants.scope import APP
 from arbor.errors import Invalid, NotFound
 from arbor.memory.content import check_line
 from arbor.selves.proposals import ProposalStatus
@@ -77,18 +74,16 @@ def decide_proposals(
     check_line("a reason", reason, REASON_LENGTH)
     decided: list[Proposal] = []
     refused: dict[UUID, str] = {}
-    # The order of the proposals is not that of their agents, whose schedules each decision locks.
-    lock_schedules(list(Proposal.objects.filter(id__in=proposal_ids).values_list("agent_id", flat=True)))
+    accepted = _lock_schedules_of(proposal_ids)
     for proposal_id in sorted(set(proposal_ids)):
         try:
-            with transaction.atomic(using=APP):
-                decided.append(
-                    decide_proposal(
-                        proposal_id=proposal_id, decision=decision, decided_by=decided_by, reason=reason
-                    )
-                )
+            proposal = _SERVICES[decision](proposal_id=proposal_id, decided_by=decided_by, reason=reason)
         except (Invalid, NotFound) as refusal:
             refused[proposal_id] = str(refusal)
+            continue
+        if proposal_id not in accepted:
+            _record(proposal, decision, decided_by, reason)
+        decided.append(proposal)
     return DecisionResult(decision=decision, decided=tuple(decided), refused=refused)
 
 
@@ -104,14 +99,27 @@ def decide_proposal(
 
     Accepting an accepted one again changes nothing, and is not recorded.
     """
-    # Without the lock, two people who accept at once would both find it pending.
-    lock_schedules(list(Proposal.objects.filter(id=proposal_id).values_list("agent_id", flat=True)))
-    accepted = Proposal.objects.filter(id=proposal_id, status=ProposalStatus.ACCEPTED).exists()
+    accepted = _lock_schedules_of([proposal_id])
     proposal = _SERVICES[decision](
         proposal_id=proposal_id, agent_id=agent_id, decided_by=decided_by, reason=reason
     )
-    if accepted:
-        return proposal
+    if proposal_id not in accepted:
+        _record(proposal, decision, decided_by, reason)
+    return proposal
+
+
+def _lock_schedules_of(proposal_ids: Collection[UUID]) -> set[UUID]:
+    """Lock the schedules of the proposals' agents, and return the proposals that are accepted already. Three statements.
+
+    Without the lock, two people who accept at once would both find a proposal pending.
+    """
+    proposals = Proposal.objects.filter(id__in=proposal_ids)
+    # The order of the proposals is not that of their agents.
+    lock_schedules(list(proposals.values_list("agent_id", flat=True)))
+    return set(proposals.filter(status=ProposalStatus.ACCEPTED).values_list("id", flat=True))
+
+
+def _record(proposal: Proposal, decision: ProposalVerdict, decided_by: str, reason: str) -> None:
     record(
         action=AuditAction.OPERATOR_ACT,
         actor=decided_by,
@@ -119,4 +127,3 @@ def decide_proposal(
         message=f"{_PAST[decision]} the proposal {proposal}",
         detail={"proposal": str(proposal.id), "decision": decision.value, "reason": reason},
     )
-    return proposal

@@ -1,7 +1,8 @@
 """Create proposals of changes to the self, and decide about them.
 
 Heartbeats and consolidation propose; later heartbeats or people decide. Other changes come only from an agent's creation
-or from people.
+or from people. Whoever decides has locked the agent's schedule: acceptance changes the self and the memories in any order, and `propose`
+closes or renews pending proposals meanwhile.
 """
 
 from __future__ import annotations
@@ -142,7 +143,6 @@ def accept(
     not too many at once. Raises NotFound, TransitionIllegal for a rejected or expired proposal, LimitReached.
     """
     now = now or datetime.now(UTC)
-    _lock_schedule_of(proposal_id)
     proposal = _lock_proposal(proposal_id, agent_id)
     if proposal.status == ProposalStatus.ACCEPTED:
         return proposal
@@ -163,7 +163,6 @@ def reject(
 ) -> Proposal:
     """Reject a proposal, with a reason. Raises NotFound, TransitionIllegal."""
     now = now or datetime.now(UTC)
-    _lock_schedule_of(proposal_id)
     proposal = _lock_proposal(proposal_id, agent_id)
     transition(ProposalStatus(proposal.status), ProposalStatus.REJECTED)
     if proposal.kind == ProposalKind.BELIEF and "belief" in proposal.change:
@@ -182,7 +181,6 @@ def defer(
     now: datetime | None = None,
 ) -> Proposal:
     """Defer a decision; the fifth deferral expires the proposal. Raises NotFound, TransitionIllegal."""
-    _lock_schedule_of(proposal_id)
     proposal = _lock_proposal(proposal_id, agent_id)
     # Only a pending proposal can be deferred.
     transition(ProposalStatus(proposal.status), ProposalStatus.EXPIRED)
@@ -259,15 +257,6 @@ def confirm_belief(*, agent_id: UUID, belief_id: UUID, decided_by: str, reason: 
     """Confirm a belief by the agent's own heartbeat, which has considered the evidence against it. Raises NotFound."""
     belief = belief_of(agent_id=agent_id, belief_id=belief_id)
     return beliefs.confirm_belief(belief_id=belief.id, actor=decided_by, reason=reason, now=now)
-
-
-def _lock_schedule_of(proposal_id: UUID) -> None:
-    """Lock the schedule of a proposal's agent: acceptance changes the self and the memories in any order, and `propose` closes or
-    renews pending proposals meanwhile.
-    """
-    agent_id = Proposal.objects.filter(id=proposal_id).values_list("agent_id", flat=True).first()
-    if agent_id is not None:
-        lock_schedule(agent_id)
 
 
 def _lock_proposal(proposal_id: UUID, agent_id: UUID | None) -> Proposal:

@@ -43,6 +43,8 @@ def call_tool(request: ToolRequest, *, tenant_id: UUID, agent_id: UUID, deadline
     """
     with tenant_transaction(tenant_id):
         callee = _callee(request, agent_id)
+    if isinstance(callee, ToolSuspended):
+        raise callee
     release_connection()
     try:
         answer = tool_client().call_tool(
@@ -65,15 +67,21 @@ def call_tool(request: ToolRequest, *, tenant_id: UUID, agent_id: UUID, deadline
     return answer
 
 
-def _callee(request: ToolRequest, agent_id: UUID) -> _Callee:
-    """Return the tool to call. Raises ToolSuspended unless it is allowed, to the agent too, as the agent's heartbeat saw it."""
+def _callee(request: ToolRequest, agent_id: UUID) -> _Callee | ToolSuspended:
+    """Return the tool to call, or the audited refusal for a right that the agent has lost.
+
+    Raises ToolSuspended unless the tool is allowed as the agent's heartbeat saw it.
+    """
     tool: Tool | None = Tool.objects.select_related("server").filter(id=request.tool_id).first()
     if tool is None:
         raise ToolSuspended("the tool was removed meanwhile")
     if tool.status != ToolStatus.ALLOWED or tool.fingerprint != request.fingerprint:
         raise ToolSuspended(_refusal(tool))
     if fault := _right_fault(agent_id, action_resource(tool.action)):
-        raise ToolSuspended(f"the agent may not call the tool any more: {fault}")
+        reason = f"the agent may not call the tool any more: {fault}"
+        _record_denial(tool, agent_id, reason)
+        # The record commits with the transaction, which an error would roll back.
+        return ToolSuspended(reason)
     return _Callee(server_id=tool.server_id, name=tool.name, address=address_of(tool.server))
 
 
@@ -103,6 +111,12 @@ def _suspend_tool(request: ToolRequest, listing: Listing, agent_id: UUID) -> Too
         return ToolSuspended("the tool was removed meanwhile")
     relist_tool(tool, listing)
     reason = _refusal(tool)
+    _record_denial(tool, agent_id, reason)
+    log.warning("tool_suspended", tool=tool.action, status=tool.status)
+    return ToolSuspended(reason)
+
+
+def _record_denial(tool: Tool, agent_id: UUID, reason: str) -> None:
     record(
         action=AuditAction.DENIED,
         actor=f"agent:{agent_id}",
@@ -110,8 +124,6 @@ def _suspend_tool(request: ToolRequest, listing: Listing, agent_id: UUID) -> Too
         message=f"{tool.action}: {reason}",
         detail={"tool": tool.action, "status": tool.status},
     )
-    log.warning("tool_suspended", tool=tool.action, status=tool.status)
-    return ToolSuspended(reason)
 
 
 def _refusal(tool: Tool) -> str:

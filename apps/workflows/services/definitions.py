@@ -15,6 +15,7 @@ from django.db import IntegrityError, transaction
 from apps.agents.services.lookup import find_agent
 from apps.audit.models import AuditAction
 from apps.audit.services import record
+from apps.tenants.limits import require_room
 from apps.tenants.scope import current_tenant
 from apps.workflows.models import Workflow, WorkflowRun, WorkflowVersion
 from arbor.audit.changes import AuditChange, change_of
@@ -22,7 +23,6 @@ from arbor.errors import (
     AlreadyExists,
     ConfigurationInvalid,
     Invalid,
-    LimitReached,
     NotFound,
     PipelineInvalid,
     TransitionIllegal,
@@ -83,8 +83,11 @@ def create_workflow(*, request: WorkflowRequest, actor: str) -> Workflow:
         )
     if request.source is None:
         raise Invalid(f"the workflow {name} needs a definition: a graph in DOT")
-    if Workflow.objects.count() >= MAX_WORKFLOWS:
-        raise LimitReached(f"a tenant has at most {MAX_WORKFLOWS} workflows; delete one first")
+    require_room(
+        Workflow.objects.all(),
+        most=MAX_WORKFLOWS,
+        refusal=f"a tenant has at most {MAX_WORKFLOWS} workflows; delete one first",
+    )
     workflow = Workflow(tenant_id=current_tenant(), name=name, version=0, created_by=actor)
     _apply(workflow, request)
     try:

@@ -44,6 +44,8 @@ from arbor.values import replace
 
 #: The origin of seed 000 recalls five memories.
 RELEVANT_SHOWN = 5
+#: The modes in which an agent with a blocked goal thinks by itself.
+_LOOKS = frozenset({Mode.REFLECTION, Mode.PLAN_EXECUTION, Mode.GOAL_PURSUIT})
 #: The most buffer items that are shown.
 BUFFER_ITEMS_SHOWN = 3
 
@@ -160,17 +162,19 @@ def _wake_reasons(heartbeat: HeartbeatState, opening: Opening) -> WakeReasons:
     # Rules find nothing to consolidate a few seconds after their last thought.
     is_early = by_rule and since_thought is not None and since_thought < heartbeat.rules.reflect_pause
     drives = _drives(heartbeat, now)
+    # At each look at blocked goals, the agent thinks in the mode of a goal.
+    modes = _LOOKS if _blocked(situation) else {Mode.REFLECTION}
     reflected = (
         number
         for number, recent in enumerate(opening.recent_activity.heartbeats, start=1)
-        if recent.status == "done" and recent.mode == Mode.REFLECTION
+        if recent.status == "done" and recent.mode in modes
     )
     return WakeReasons(
         asked_for=heartbeat.trigger not in ENDS_WHEN_IDLE,
         percepts=len(situation.percepts),
         signals=sum(not signals.source for signals in situation.signals),
         work=_work(situation) + len(approved_requests(heartbeat)),
-        proposals=len(situation.proposals),
+        proposals=_new_proposals(situation, memory.thoughts[-1].at if thinks and not by_rule else None),
         urgent_drive=any(drives.is_pressing(drive, now) for drive in TRIGGERING_DRIVES),
         consolidation=mode_of(situation) is Mode.CONSOLIDATION and not is_early,
         since_reflection=next(reflected, None),
@@ -180,13 +184,27 @@ def _wake_reasons(heartbeat: HeartbeatState, opening: Opening) -> WakeReasons:
 
 
 def _work(situation: Situation) -> int:
-    """Return the number of goals and intents to work on, without the goal to spend less and those whose plan waits."""
-    saving = {goal.id for goal in situation.goals if goal.rule == GoalRule.SURVIVAL}
-    waiting = situation.waiting_goals
+    """Return the number of goals and intents to work on, without the goal to spend less, blocked ones and those whose plan waits.
+
+    An agent looks at its blocked goals as often as it reflects: a model call at each interval would unblock none.
+    """
+    blocked = _blocked(situation)
+    saving = {goal.id for goal in situation.goals if goal.rule == GoalRule.SURVIVAL} | blocked
+    waiting = situation.waiting_goals | blocked
     goals = sum(
         calls_for_work(goal.layer, goal.rule) and goal.id not in waiting for goal in situation.active_goals
     )
     return goals + sum(intent.goal_id not in saving for intent in situation.pending_intents)
+
+
+def _blocked(situation: Situation) -> frozenset[str]:
+    return frozenset(goal.id for goal in situation.active_goals if goal.blocked_by)
+
+
+def _new_proposals(situation: Situation, thought_at: datetime | None) -> int:
+    """Return the number of proposals since the last thought: one that a model has left undecided waits for the next reflection."""
+    times = [proposal.at for proposal in situation.proposals]
+    return sum(thought_at is None or at is None or at > thought_at for at in times)
 
 
 def focus(heartbeat: HeartbeatState) -> Steps[HeartbeatState]:

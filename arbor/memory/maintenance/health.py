@@ -216,8 +216,10 @@ def judge_job(
 ) -> HealthState:
     """Return the state of a job that should run every `period_s`, by the time since its last success or first due time.
 
-    A run with `failed` steps warns too, however recent.
+    A run with `failed` steps warns too, however recent. A job without a period is switched off, which is no fault.
     """
+    if period_s <= 0:
+        return HealthState.OK
     since = since_first_s if since_success_s is None else since_success_s
     limit = Limit(
         warn=LATE_AFTER * period_s + START_ALLOWANCE_S, critical=DEAD_AFTER * period_s + START_ALLOWANCE_S

@@ -132,6 +132,14 @@ class Changed:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Purged:
+    """The number of purged memories, and the saved seeds that still contain them."""
+
+    changed: int
+    saved_seeds: list[UUID]
+
+
+@dataclass(frozen=True, kw_only=True)
 class MemoryQuota:
     """An agent's memories of one type, compared with the quota."""
 
@@ -257,14 +265,17 @@ class Memories[C: (Arbor, AsyncArbor)](Group[C]):
         return post(Changed, f"/agents/{agent_id}/memories/archive", {"ids": ids, "reason": reason})
 
     @operation
-    def restore(self, agent_id: Id, ids: Iterable[Id], *, reason: str) -> Call[Changed]:
-        """Include archived memories in recall again."""
-        return post(Changed, f"/agents/{agent_id}/memories/restore", {"ids": ids, "reason": reason})
+    def restore(
+        self, agent_id: Id, ids: Iterable[Id], *, reason: str, for_good: bool = False
+    ) -> Call[Changed]:
+        """Include archived memories in recall again; `for_good` makes them permanent."""
+        body = {"ids": ids, "reason": reason, "for_good": for_good}
+        return post(Changed, f"/agents/{agent_id}/memories/restore", body)
 
     @operation
-    def purge(self, agent_id: Id, ids: Iterable[Id], *, reason: str) -> Call[Changed]:
+    def purge(self, agent_id: Id, ids: Iterable[Id], *, reason: str) -> Call[Purged]:
         """Delete archived memories with all that depends on them, for good."""
-        return post(Changed, f"/agents/{agent_id}/memories/purge", {"ids": ids, "reason": reason})
+        return post(Purged, f"/agents/{agent_id}/memories/purge", {"ids": ids, "reason": reason})
 
     @operation
     def pin(self, agent_id: Id, ids: Iterable[Id], *, reason: str = "") -> Call[Changed]:

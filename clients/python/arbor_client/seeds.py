@@ -79,6 +79,8 @@ class MergeReport:
     proposals: int
     known: dict[str, int]
     conflicts: list[SeedConflict]
+    #: Memories left out because they have expired.
+    expired: int
     #: Beliefs and preferences for which there was no room among the proposals.
     postponed: int
     dry_run: bool

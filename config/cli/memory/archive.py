@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 import click
 
-from apps.memories.services.retention.archive import archive, purge, restore
+from apps.fleet.seeds.purging import purge_memories as purge
+from apps.memories.services.retention.archive import archive, restore
 from apps.memories.services.retention.forgetting import plan_forgetting
 from apps.tenants.scope import tenant_transaction
 from arbor.memory.forgetting import ForgettingReason
@@ -65,9 +67,13 @@ def purge_memories(agent: ChosenAgent, *, ids: tuple[str, ...], reason: str, yes
             err=True,
         )
     with tenant_transaction(agent.tenant_id):
-        done = purge(memory_ids=memory_ids, reason=reason, actor=actor())
-    value = {"agent": agent.name, "ids": memory_ids, "purged": done}
-    return Output(value, text=f"{counted_memories(done)} removed for good.")
+        report = purge(memory_ids=memory_ids, reason=reason, actor=actor())
+    value = {"agent": agent.name, "ids": memory_ids, **asdict(report)}
+    lines = [f"{counted_memories(report.purged)} removed for good."]
+    if report.saved_seeds:
+        lines.append("Saved seeds still contain them; [bold]arbor seed delete ID[/bold] deletes one:")
+    lines += [f"  {seed_id}" for seed_id in report.saved_seeds]
+    return Output(value, text="\n".join(lines))
 
 
 @in_agent_transaction

@@ -71,8 +71,10 @@ def test_signals_are_filtered(vega: dict[str, Any], tenant: Tenant, viewer: Call
 def test_a_token_of_one_agent_reads_its_signals_only(vega: dict[str, Any], tenant: Tenant) -> None:
     emit_numbers(tenant, 1)
     own = caller_of(tenant, Role.VIEWER, agent_id=UUID(vega["id"]))
-    found = own.get("/signals", agent_id=str(uuid4())).json()["items"]
-    assert {item["agent_id"] for item in found} == {vega["id"]}
+    for query in ({}, {"agent_id": vega["id"]}):
+        found = own.get("/signals", **query).json()["items"]
+        assert {item["agent_id"] for item in found} == {vega["id"]}
+    assert own.get("/signals", agent_id=str(uuid4())).status_code == 403
 
 
 def test_the_catalogue_is_listed(viewer: Caller) -> None:

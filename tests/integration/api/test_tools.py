@@ -8,8 +8,18 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
+from apps.audit.models import AuditEvent
+from apps.authority.models import ModeRule
+from apps.authority.services.modes import set_mode
+from apps.tenants.models import Tenant
+from apps.tenants.scope import tenant_transaction
 from apps.tools.services import servers
+from arbor.authority.approvals import ApprovalStatus
+from arbor.authority.grants import action_resource
+from arbor.authority.modes import TrustMode
 from arbor.tools.ports import ScriptedTools
+from tests.factories.agents import AgentFactory
+from tests.factories.approvals import ActionApprovalFactory
 from tests.support.api import Caller
 
 SERVER = {"name": "weather", "url": "https://example.org/s3cret", "secret": "t0ken"}
@@ -98,3 +108,29 @@ def test_tools_of_another_tenant_are_not_found(owner: Caller, outsider: Caller, 
     assert outsider.post(f"/tools/{tool['id']}/allow", {}).status_code == 404
     assert outsider.delete(address).status_code == 404
     assert outsider.get("/tools").json()["items"] == []
+
+
+def test_a_removed_server_leaves_no_rules_and_approvals(tenant: Tenant, owner: Caller) -> None:
+    server = owner.post("/tool-servers", SERVER).json()
+    forecast, other = action_resource("mcp.weather.forecast"), action_resource("reach_out_public")
+    with tenant_transaction(tenant.id):
+        agent = AgentFactory()
+        for agent_id in (agent.id, None):
+            for prefix in (forecast, other):
+                set_mode(agent_id=agent_id, prefix=prefix, mode=TrustMode.ASK, actor="test")
+        request = {"agent": agent, "action": "mcp.weather.forecast"}
+        approved = ActionApprovalFactory(**request, status=ApprovalStatus.APPROVED)
+        of_another = ActionApprovalFactory(agent=agent, action="mcp.weather-2.forecast")
+
+    assert owner.delete(f"/tool-servers/{server['id']}").status_code == 200
+
+    with tenant_transaction(tenant.id):
+        assert set(ModeRule.objects.values_list("prefix", flat=True)) == {other}
+        approved.refresh_from_db()
+        of_another.refresh_from_db()
+        assert (approved.status, of_another.status) == ("expired", "pending")
+        messages = set(AuditEvent.objects.values_list("message", flat=True))
+    assert {
+        "removed the tool server weather; trust rules ended: 2, open approvals: 1",
+        "the request to mcp.weather.forecast expired: the tool server weather was removed",
+    } <= messages

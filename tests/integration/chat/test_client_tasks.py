@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -19,6 +20,7 @@ from apps.contacts.services.client_tasks import (
     list_tasks,
     read_task,
 )
+from apps.contacts.services.partial_replies import WITHHELD, stored_answer
 from apps.heartbeats.services.calls.calls import execute_call
 from apps.memories.models import Memory
 from apps.memories.services.recall.recaller import recall
@@ -27,6 +29,7 @@ from arbor.contacts.client_tasks import ClientTask, TaskState
 from arbor.errors import NotFound, TransitionIllegal
 from arbor.memory.recall.recall_request import RecallRequest
 from arbor.models.ports import ModelRequest
+from tests.factories.contacts import ChatMessageFactory, ChatSessionFactory
 from tests.integration.chat.conftest import Script, calls_of, model_answer
 from tests.support.threads import in_own_connection
 
@@ -131,3 +134,23 @@ def test_a_task_whose_answer_a_reflex_withheld_is_rejected(
             for state in (TaskState.REJECTED, TaskState.COMPLETED)
         }
     assert totals == {TaskState.REJECTED: 1, TaskState.COMPLETED: 0}
+
+
+def test_statements_and_rows_agree_on_withheld_answers(agent: Agent) -> None:
+    details: list[dict[str, Any]] = [
+        {},
+        {"canceled": True},
+        {"boundaries": []},
+        {"boundaries": [{"name": "tide"}]},
+        {"boundaries": [{"name": "tide", "withheld": False}]},
+        {"boundaries": [{"withheld": False}, {"withheld": True}]},
+        {"boundaries": [{"withheld": True}], "reflex": {"what": "a secret"}},
+        {"reflex": {"what": "a secret"}},
+        {"reflex": None},
+    ]
+    with tenant_transaction(agent.tenant_id):
+        session = ChatSessionFactory(agent=agent)
+        rows = [ChatMessageFactory(session=session, detail=detail) for detail in details]
+        withheld = set(ChatMessage.objects.filter(WITHHELD).values_list("id", flat=True))
+    assert {row.id for row in rows if stored_answer(row).is_withheld} == withheld
+    assert len(withheld) == 4

@@ -42,6 +42,22 @@ def test_a_memory_is_archived_restored_and_purged(arbor: Arbor, vega: str) -> No
     assert all(actor.startswith("cli:") for actor in acts)
 
 
+def test_a_purge_names_the_saved_seeds_with_the_memory(arbor: Arbor, vega: str) -> None:
+    def save() -> str:
+        seed_id: str = arbor("seed", "save", vega, "--json").json["id"]
+        return seed_id
+
+    save()
+    chosen = add_memory(arbor, "The gate code is 4711.")
+    later = save()
+    arbor("memory", "archive", vega, chosen, "--reason", "asked")
+    purged = arbor("memory", "purge", vega, chosen, "--reason", "asked", "--yes", "--json").json
+    assert (purged["purged"], purged["saved_seeds"]) == (1, [later])
+    other = add_memory(arbor, "The gate code is 4712.")
+    arbor("memory", "archive", vega, other, "--reason", "asked")
+    assert "seed" not in arbor("memory", "purge", vega, other, "--reason", "asked", "--yes").out
+
+
 def test_a_memory_is_pinned_listed_and_unpinned(arbor: Arbor, vega: str) -> None:
     chosen = add_memory(arbor, "The gate code is 4711.")
     assert arbor("memory", "pin", vega, chosen, "--reason", "house rule").out == "1 memory pinned.\n"

@@ -13,6 +13,7 @@ from django.test.utils import CaptureQueriesContext
 
 from apps.agents.models import Agent, Percept
 from apps.goals.models import Goal, Intent, ProgressNote
+from apps.goals.services.acts import REASON_LENGTH, GoalEdit, abandon_latest_plan, change_goal
 from apps.goals.services.backlogs import lock_backlog, save_backlog
 from apps.goals.services.goals import create_goal, move_goal, record_progress
 from apps.heartbeats.services.situations.goal_situation import goal_views, load_goals
@@ -55,6 +56,15 @@ def commit_intent(agent_id: UUID, *, tick_limit: int | None = None) -> Intent:
 
 def states(agent_id: UUID) -> dict[str, str]:
     return dict(Goal.objects.filter(agent_id=agent_id).values_list("title", "state"))
+
+
+def test_the_reason_of_people_and_programs_has_one_limit(agent_id: UUID) -> None:
+    goal = create_goal(agent_id=agent_id, title="Map")
+    edit = GoalEdit(state=GoalState.ABANDONED, reason="a" * (REASON_LENGTH + 1))
+    with pytest.raises(Invalid, match="at most 500 characters"):
+        change_goal(agent_id=agent_id, goal_id=goal.id, change=edit, actor="test")
+    with pytest.raises(Invalid, match="at most 500 characters"):
+        abandon_latest_plan(agent_id=agent_id, goal_id=goal.id, reason=edit.reason, actor="test")
 
 
 def test_two_open_goals_do_not_share_a_title(agent_id: UUID) -> None:

@@ -266,11 +266,11 @@ def test_a_call_ends_with_the_right_of_its_agent(
     request = ToolRequest(tool_id=tool.id, fingerprint=tool.fingerprint, arguments={"harbour": "Bergen"})
     with tenant_transaction(tenant.id):
         act(agent)
-
     with pytest.raises(ToolSuspended, match=reason):
         call_tool(request, tenant_id=tenant.id, agent_id=agent.id, deadline_s=5)
-
     assert weather.calls == []
+    with tenant_transaction(tenant.id):
+        assert reason in AuditEvent.objects.get(action="denied", message__startswith=ACTION).message
 
 
 def test_a_tool_that_is_gone_fails_with_a_reason(

@@ -16,8 +16,9 @@ from apps.memories.services.retention.buffer import add_buffer_items, promote
 from apps.memories.services.store.create import Creation, create_memories
 from apps.selves.models import Belief
 from apps.selves.services.beliefs import add_belief, revise_belief
+from apps.selves.services.decisions import ProposalVerdict, decide_proposal
 from apps.selves.services.evidence import record_new_evidence
-from apps.selves.services.proposals import accept, defer, propose, propose_by_person, reject
+from apps.selves.services.proposals import propose, propose_by_person
 from apps.tenants.scope import tenant_transaction
 from arbor.memory.buffer import NewBufferItem
 from arbor.memory.details import SemanticDetail
@@ -66,21 +67,24 @@ class Writers:
     def destroy(self) -> object:
         return destroy_agent(agent_id=self.agent.id, confirm=self.agent.name, actor=ANN)
 
+    def _decide(self, kind: ProposalKind, decision: ProposalVerdict) -> object:
+        return decide_proposal(proposal_id=self.proposals[kind], decision=decision, decided_by=ANN)
+
     def accept_identity(self) -> object:
-        return accept(proposal_id=self.proposals[ProposalKind.IDENTITY], decided_by=ANN)
+        return self._decide(ProposalKind.IDENTITY, ProposalVerdict.ACCEPT)
 
     def accept_fact(self) -> object:
-        return accept(proposal_id=self.proposals[ProposalKind.FACT], decided_by=ANN)
+        return self._decide(ProposalKind.FACT, ProposalVerdict.ACCEPT)
 
     def propose(self) -> object:
         new = NewProposal(kind=ProposalKind.FACT, content="The sea is calm.", confidence=0.7, source=ANN)
         return propose_by_person(agent_id=self.agent.id, new=new)
 
     def reject(self) -> object:
-        return reject(proposal_id=self.proposals[ProposalKind.FACT], decided_by=ANN)
+        return self._decide(ProposalKind.FACT, ProposalVerdict.REJECT)
 
     def defer(self) -> object:
-        return defer(proposal_id=self.proposals[ProposalKind.FACT], decided_by=ANN)
+        return self._decide(ProposalKind.FACT, ProposalVerdict.DEFER)
 
     def believe(self) -> object:
         new = NewBelief(

@@ -69,7 +69,7 @@ def test_merged_memories_expire_and_decay_as_in_the_seed(world: World, export: E
         pin(memory_ids=[pinned.id], actor="user:ada")
         receiver = AgentFactory(name="Receiver")
 
-    merge_seed(
+    report = merge_seed(
         tenant_id=world.tenant.id,
         agent_id=receiver.id,
         seed=verify_seed(export(world.agent.id)),
@@ -83,3 +83,4 @@ def test_merged_memories_expire_and_decay_as_in_the_seed(world: World, export: E
     assert learned["The ford is open."][0] == soon
     assert learned["Pinned here."][1] == 0.03
     assert "The ice is thick." not in learned
+    assert report.expired == 1

@@ -7,10 +7,13 @@ from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from apps.agents.models import Agent
 from apps.selves.models import Belief, IdentityAspect, Proposal, SelfChange
 from apps.selves.services.beliefs import revise_belief as revise_by_hand
+from apps.selves.services.decisions import ProposalVerdict, decide_proposals
 from apps.selves.services.proposals import accept, defer, propose, reject, revise_belief
 from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
@@ -83,6 +86,24 @@ def test_a_proposal_deferred_five_times_expires(agent: Agent) -> None:
     last = defer(proposal_id=proposal.id, decided_by=HEARTBEAT, reason="not now")
     assert (last.status, last.deferrals) == (ProposalStatus.EXPIRED, MAX_DEFERRALS)
     assert "put off 5 times" in last.reason
+
+
+@pytest.mark.parametrize("verdict", ProposalVerdict)
+def test_several_decisions_lock_their_agents_once(agent: Agent, verdict: ProposalVerdict) -> None:
+    ids = [store_proposal(agent, words(number)).id for number in range(6)]
+
+    def statements_for(chosen: list[UUID]) -> list[str]:
+        with CaptureQueriesContext(connection) as captured:
+            assert len(decide_proposals(proposal_ids=chosen, decision=verdict, decided_by="cli:ann").decided)
+        return [query["sql"] for query in captured]
+
+    two, four = statements_for(ids[:2]), statements_for(ids[2:])
+
+    locks = [sql for sql in four if "heartbeatschedule" in sql and "FOR UPDATE" in sql]
+    assert len(locks) == 1
+    # A savepoint and its end, the lock and the update of the proposal, its signal and its audit record.
+    if verdict is not ProposalVerdict.ACCEPT:
+        assert len(four) - len(two) == 2 * 6
 
 
 def test_a_repeated_proposal_is_stored_once(agent: Agent) -> None:

@@ -68,6 +68,33 @@ def test_agents_keep_a_version_where_a_larger_one_does_not_fit(
     assert check_skills().verdict is CheckVerdict.OK
 
 
+def test_a_version_that_comes_back_is_measured_again(
+    agent: Agent, set_window: Callable[[int], None], write_skill: WriteSkill
+) -> None:
+    set_window(16_384)
+    first = choose_lamps(agent, write_skill)
+    path = write_skill("lamps", "word " * 9_000, version="2")
+    load_global_skills(actor=ACTOR)
+    text = path.read_text(encoding="utf-8")
+
+    def come_back() -> list[list[str]]:
+        path.unlink()
+        load_global_skills(actor=ACTOR)
+        path.write_text(text, encoding="utf-8")
+        load_global_skills(actor=ACTOR)
+        with tenant_transaction(agent.tenant_id):
+            return _prompted_skills(agent)
+
+    with tenant_transaction(agent.tenant_id):
+        warnings = AuditEvent.objects.filter(agent_id=agent.id, level="warning").count()
+    assert come_back() == [["lamps", first.digest]]
+    with tenant_transaction(agent.tenant_id):
+        assert AuditEvent.objects.filter(agent_id=agent.id, level="warning").count() == warnings
+        latest = find_skill("lamps").digest
+    set_window(128_000)
+    assert come_back() == [["lamps", latest]]
+
+
 def test_an_agent_that_chooses_during_a_load_is_measured(
     agent: Agent, set_window: Callable[[int], None], write_skill: WriteSkill, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -39,6 +39,31 @@ def test_a_clock_that_is_set_back_stops_no_job(monkeypatch: pytest.MonkeyPatch) 
     assert run(21) == {"dispatch": 20, "sweep": 2}
 
 
+def test_jobs_of_long_periods_continue_after_their_last_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = datetime(2026, 1, 1, 12, tzinfo=UTC)
+    clock = [now]
+    jobs = Celery("jobs", broker="memory://")
+    minutes = {"overdue": 60, "recent": 60, "ahead": 60, "new": 60, "short": 1}
+    jobs.conf.beat_schedule = {
+        name: {"task": name, "schedule": timedelta(minutes=period)} for name, period in minutes.items()
+    }
+    monkeypatch.setattr(jobs, "now", lambda: clock[0])
+    scheduler = Scheduler(jobs)
+    published: dict[str, datetime] = {}
+    monkeypatch.setattr(
+        scheduler, "apply_entry", lambda entry, **_: published.setdefault(entry.task, clock[0])
+    )
+    ended = {"overdue": timedelta(days=3), "recent": timedelta(minutes=40), "ahead": -timedelta(days=1)}
+    scheduler.resume_after({name: now - ago for name, ago in ended.items()} | {"short": now - timedelta(1)})
+    for _ in range(70):
+        clock[0] += timedelta(minutes=1)
+        for _ in range(5):
+            scheduler.tick()
+    after = {name: (at - now) // timedelta(minutes=1) for name, at in published.items()}
+    assert 1 <= after.pop("overdue") <= 3
+    assert after == {"short": 1, "recent": 20, "ahead": 60, "new": 60}
+
+
 @pytest.mark.parametrize("entry", entries().values(), ids=lambda entry: str(entry["task"]))
 def test_a_worker_whose_clock_is_ahead_drops_no_message(entry: dict[str, Any]) -> None:
     sent_at = datetime.now(UTC)

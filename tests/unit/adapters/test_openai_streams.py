@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -17,14 +18,14 @@ from arbor.errors import ModelError, ModelRefused, ModelRejected, ModelTimeout, 
 from arbor.models.handles import Handle
 from arbor.models.ports import ModelReply
 from arbor.models.usage import Usage
-from tests.unit.adapters.openai_server import Recorder, error, model_on, request_with, success
+from tests.unit.adapters.openai_server import Recorder, Server, error, model_on, request_with, success
 from tests.unit.adapters.stream_server import USAGE_CHUNK, chunk, events, raw_server, stream
 
 TEXT = '{"thinking": "hm"}'
 WHOLE = events(chunk(""), chunk('{"thinking"'), chunk(': "hm"}'), chunk(finish="stop"), USAGE_CHUNK)
 
 
-def streamed(server: Recorder) -> tuple[ModelReply, list[str]]:
+def streamed(server: Server) -> tuple[ModelReply, list[str]]:
     pieces: list[str] = []
     return model_on(server).complete(request_with(), deadline_s=10, on_text=pieces.append), pieces
 
@@ -186,3 +187,40 @@ def test_a_stream_without_an_end_of_line_is_refused(monkeypatch: pytest.MonkeyPa
 
     assert isinstance(failure, ModelUnavailable)
     assert "more than" in str(failure)
+
+
+def in_parts(body: bytes, size: int) -> Server:
+    """Return a server that sends a stream in parts of `size` bytes."""
+    headers = {"content-type": "text/event-stream"}
+    parts = (body[at : at + size] for at in range(0, len(body), size))
+    return lambda _: httpx.Response(200, headers=headers, content=parts)
+
+
+class CountingPattern:
+    """A pattern that counts the bytes in which it is searched."""
+
+    def __init__(self, pattern: re.Pattern[bytes]) -> None:
+        self._pattern = pattern
+        self.searched = 0
+
+    def split(self, text: bytes) -> list[bytes]:
+        self.searched += len(text)
+        return self._pattern.split(text)
+
+
+def test_a_long_line_is_searched_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    pattern = CountingPattern(event_stream._LINE_END)
+    monkeypatch.setattr(event_stream, "_LINE_END", pattern)
+    body = events(chunk("Good " * 1_000), chunk(finish="stop"))
+
+    reply, _ = streamed(in_parts(body, 50))
+
+    assert reply.text == "Good " * 1_000
+    assert pattern.searched <= len(body)
+
+
+@pytest.mark.parametrize("line_end", [b"\n", b"\r\n", b"\r"])
+def test_lines_are_the_same_wherever_they_are_cut(line_end: bytes) -> None:
+    reply, pieces = streamed(in_parts(WHOLE.replace(b"\n", line_end), 1))
+
+    assert (reply.text, pieces) == (TEXT, ['{"thinking"', ': "hm"}'])

@@ -169,6 +169,11 @@ def test_merging_does_not_change_the_conversation_partner() -> None:
     assert (alone.current_human, alone.current_conversation) == (None, None)
 
 
+def test_merged_engagement_is_rounded_as_stored() -> None:
+    own, other, found = (WorkingMemory(engagement=share) for share in (0.1, 0.2, 0.0))
+    assert merge_memory(own, other, found=found).engagement == 0.3
+
+
 def test_concurrent_thoughts_come_after_those_of_the_heartbeat() -> None:
     before, own = thought("before", EARLIER), thought("own", NOW)
     now = WorkingMemory(thoughts=[before, thought("talk")])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from arbor.seeds.merging import MAX_PROPOSALS, MergePlan, OwnKnowledge, plan_merge
 from arbor.seeds.reading import SeedRow
 
+NOW = datetime(2026, 10, 1, tzinfo=UTC)
 OWN = OwnKnowledge(
     memories=frozenset({("semantic", "aa")}),
     beliefs={"bb": (0.8, "held")},
@@ -17,11 +19,18 @@ OWN = OwnKnowledge(
 
 
 def plan(section: str, *values: dict[str, Any]) -> MergePlan:
-    return plan_merge([SeedRow(section=section, values=row, vectors={}) for row in values], OWN)
+    return plan_merge([SeedRow(section=section, values=row, vectors={}) for row in values], OWN, now=NOW)
 
 
-def memory(kind: str = "semantic", digest: str = "cc", status: str = "active") -> dict[str, Any]:
-    return {"type": kind, "content_hash": rf"\x{digest}", "status": status}
+def memory(
+    kind: str = "semantic", digest: str = "cc", status: str = "active", expires_at: str | None = None
+) -> dict[str, Any]:
+    return {
+        "type": kind,
+        "content_hash": rf"\x{digest}",
+        "status": status,
+        "expires_at": expires_at,
+    }
 
 
 def belief(digest: str, status: str = "held", confidence: float = 0.5) -> dict[str, Any]:
@@ -45,6 +54,14 @@ def test_events_and_archived_memories_are_not_merged(row: dict[str, Any]) -> Non
 
 def test_known_memories_are_counted() -> None:
     assert plan("memories", memory(digest="aa")) == MergePlan(known={"memories": 1})
+
+
+def test_knowledge_that_has_expired_is_counted() -> None:
+    ended, past = "2026-09-30T00:00:00+00:00", memory("episodic", expires_at="2026-09-30T00:00:00+00:00")
+
+    planned = plan("memories", memory(expires_at=ended), memory(digest="aa", expires_at=ended), past)
+
+    assert planned == MergePlan(known={"memories": 1}, expired=1)
 
 
 def test_a_belief_of_another_status_is_a_conflict() -> None:

@@ -73,6 +73,11 @@ THRESHOLD_OF = """coalesce((SELECT k.threshold FROM selves_calibration k
 PROMOTED_AS = "CASE WHEN ltrim(m.content) ~ '^(I |I''m |I’m |My )' THEN 'identity' ELSE 'belief' END"
 _SELF_OPENINGS = ("I ", "I'm ", "I’m ", "My ")
 
+# Part: half of the evidence of an insight `p` belongs to the cluster `t`, which is the same insight under a new id.
+_SAME_MEMORIES = """jsonb_array_length(p.evidence) > 0 AND jsonb_array_length(p.evidence) <= 2 * (
+                        SELECT count(*) FROM memories_clustermember s WHERE s.tenant_id = t.tenant_id AND s.cluster_id = t.id
+                        AND p.evidence ? s.memory_id::text)"""
+
 # Stored insights have their cluster under either of two keys: the second is that of older rows.
 _CANDIDATES = f"""
 SELECT
@@ -109,7 +114,8 @@ SELECT
         WHERE t.tenant_id = %(tenant)s AND t.agent_id = %(agent)s AND NOT t.stale
             AND 1 - %(cluster_size)s / 2.0 / t.size >= {THRESHOLD_OF.format(kind="'insight'", base="%(insight)s")}
             AND NOT EXISTS (SELECT FROM selves_proposal p WHERE p.tenant_id = t.tenant_id AND p.agent_id = t.agent_id
-                AND coalesce(p.change->>'cluster', p.change->>'theme') = t.id::text)
+                AND (coalesce(p.change->>'cluster', p.change->>'theme') = t.id::text
+                    OR p.kind = 'insight' AND {_SAME_MEMORIES}))
         ORDER BY t.size DESC, t.id LIMIT %(most_insights)s
     ) cluster) AS clusters,
     (SELECT coalesce(json_agg(edge), '[]') FROM (

@@ -81,7 +81,8 @@ SELF_COLUMNS = f"""
         ORDER BY at DESC LIMIT %(contradictions)s
     ) contradiction) AS contradictions,
     (SELECT coalesce(json_agg(proposal), '[]') FROM (
-        SELECT id, kind, coalesce(change->>'aspect', '') AS aspect, content, confidence, deferrals, jsonb_array_length(evidence) AS evidence
+        SELECT id, kind, coalesce(change->>'aspect', '') AS aspect, content, confidence, deferrals, jsonb_array_length(evidence) AS evidence,
+            created_at AS at
         FROM selves_proposal p
         WHERE tenant_id = a.tenant_id AND agent_id = a.id AND status = 'pending' AND NOT ({TOO_SOON})
         ORDER BY confidence DESC, created_at LIMIT %(proposals)s

@@ -47,6 +47,16 @@ class JobHealth:
     error: str
 
     @property
+    def is_off(self) -> bool:
+        """Return whether the scheduler no longer publishes the job."""
+        return self.period_s <= 0
+
+    @property
+    def shown_state(self) -> str:
+        """The state, or `off`."""
+        return "off" if self.is_off else self.state.value
+
+    @property
     def remedy(self) -> str:
         """The remedy for a person; empty while the state is ok."""
         if self.state is HealthState.OK:
@@ -123,7 +133,7 @@ class Health:
             },
             "jobs": {
                 job.name: {
-                    "state": job.state.value,
+                    "state": job.shown_state,
                     "period_s": job.period_s,
                     "ended_ago_s": round(job.ended_ago_s, 1),
                     "succeeded_ago_s": None if job.succeeded_ago_s is None else round(job.succeeded_ago_s, 1),

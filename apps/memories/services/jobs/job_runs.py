@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from uuid import UUID
 
 import structlog
@@ -117,7 +117,10 @@ def _find_waiting(waiting: str, passed: set[UUID]) -> list[tuple[UUID, UUID]]:
 
 
 def expect_runs(periods: Mapping[str, float]) -> None:
-    """Record the expected jobs with their periods in seconds, so that a job that never runs is reported. One statement."""
+    """Record the expected jobs with their periods in seconds, so that a job that never runs is reported. Two statements.
+
+    All other jobs are switched off: they have no period.
+    """
     runs = [
         JobRun(name=name, period_s=period_s, ended_at=Now(), seconds=0)
         for name, period_s in sorted(periods.items())
@@ -125,6 +128,12 @@ def expect_runs(periods: Mapping[str, float]) -> None:
     JobRun.objects.bulk_create(
         runs, update_conflicts=True, unique_fields=["name"], update_fields=["period_s"]
     )
+    JobRun.objects.exclude(name__in=periods).update(period_s=0)
+
+
+def last_runs() -> dict[str, datetime]:
+    """Return the ends of the jobs' last runs by name; of a job that has not run yet, the time when it was first expected."""
+    return dict(JobRun.objects.values_list("name", "ended_at"))
 
 
 def record_job_run(

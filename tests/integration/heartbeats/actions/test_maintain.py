@@ -18,6 +18,7 @@ from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
 from arbor.memory.content import content_hash
 from arbor.selves.values import BeliefCategory, NewBelief
+from tests.factories.goals import GoalFactory, GoalMemoryLinkFactory
 from tests.integration.heartbeats.actions.conftest import RunReplies, store_cluster, store_medium_fact
 from tests.integration.heartbeats.conftest import first_action, last_heartbeat
 from tests.integration.heartbeats.heartbeat_runner import action_of, reply_of
@@ -36,6 +37,17 @@ class TestMaintain:
         assert "The reef is ten fathoms deep." in model.requests[1].messages[-1].content
         with tenant_transaction(agent.tenant_id):
             assert Memory.objects.get(id=memory_id).status == "active"
+
+    def test_a_revision_takes_over_the_links_of_goals(self, run_replies: RunReplies, agent: Agent) -> None:
+        memory_id = store_medium_fact(agent, "The reef is ten fathoms deep.")
+        with tenant_transaction(agent.tenant_id):
+            link = GoalMemoryLinkFactory(goal=GoalFactory(agent=agent), memory_id=memory_id)
+        judged = {"verdict": "revise", "content": "It is eleven fathoms deep there.", "reason": "sounded"}
+        run_replies(reply_of(action_of("maintain", target="memory", id=memory_id, **judged)))
+
+        with tenant_transaction(agent.tenant_id):
+            link.refresh_from_db()
+            assert str(link.memory_id) == first_action(agent)["memory_ids"][0]
 
     def test_a_revision_keeps_the_former_text_and_says_what_became_of_it(
         self, run_replies: RunReplies, agent: Agent

@@ -22,7 +22,7 @@ from apps.selves.models import (
     ProposalCalibration,
     SelfChange,
 )
-from apps.selves.services.proposals import accept
+from apps.selves.services.proposals import accept, reject
 from apps.tenants.scope import tenant_transaction
 from arbor.memory.details import SemanticDetail
 from arbor.memory.relations import GraphNode, GraphNodeKind, Relation
@@ -321,6 +321,29 @@ def test_a_large_cluster_is_proposed_once_and_becomes_a_fact(agent: Agent) -> No
         # Older rows have the name of the cluster under its former key.
         assert Proposal.objects.filter(id=insight.id).update(change={"theme": insight.change["cluster"]}) == 1
         assert propose_now(agent) == []
+
+
+@pytest.mark.parametrize(("common", "count"), [(3, 0), (2, 0), (1, 1)])
+def test_a_declined_insight_does_not_return_as_a_new_cluster(agent: Agent, common: int, count: int) -> None:
+    members = [UUID(store_fact(agent, f"The tide turns at {hour} o'clock.")) for hour in range(7)]
+
+    def form(chosen: list[UUID]) -> Cluster:
+        cluster = Cluster.objects.create(
+            tenant_id=agent.tenant_id, agent=agent, name="tides", size=20, stale=False
+        )
+        for member in chosen:
+            ClusterMember.objects.create(
+                tenant_id=agent.tenant_id, cluster=cluster, memory_id=member, strength=0.9
+            )
+        return cluster
+
+    with tenant_transaction(agent.tenant_id):
+        earlier = form(members[:4])
+        (insight,) = propose_now(agent)
+        reject(proposal_id=insight.id, decided_by="cli:ann")
+        earlier.delete()
+        form(members[4 - common :])
+        assert len(propose_now(agent)) == count
 
 
 def test_an_activated_memory_without_a_recall_is_proposed(agent: Agent) -> None:

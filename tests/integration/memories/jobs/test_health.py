@@ -166,6 +166,17 @@ def test_an_expected_job_that_never_runs_is_reported(database: None) -> None:
     assert states == {"arbor.decay.fade": HealthState.OK, "arbor.cleanup.expire": HealthState.CRITICAL}
 
 
+def test_a_job_that_is_switched_off_is_shown_as_off(database: None) -> None:
+    expect_runs({"arbor.decay.fade": 60, "arbor.export": 10})
+    JobRun.objects.update(first_at=datetime.now(UTC) - timedelta(hours=1))
+    expect_runs({"arbor.decay.fade": 60})
+    health = read_health()
+    assert [name for name, job in health.as_json()["jobs"].items() if job["state"] == "off"] == [
+        "arbor.export"
+    ]
+    assert len(health.findings) == 1
+
+
 def test_a_mind_never_maintained_becomes_overdue(mind: Agent) -> None:
     store_memories(mind, 1)
     assert figure(read_health(), Metric.OVERDUE_FORGETTING).count == 0

@@ -11,15 +11,17 @@ import pytest
 
 from arbor.goals.values import GoalLayer
 from arbor.heartbeat.failure_modes import RecentActivity, RecentHeartbeat
+from arbor.heartbeat.focus import mode_of
 from arbor.heartbeat.inputs import Opening, Selfhood
 from arbor.heartbeat.pacing import ActiveHours, SchedulePolicy
 from arbor.heartbeat.situation import Environment, Mode, NoticeKind
 from arbor.heartbeat.state import HeartbeatState
 from arbor.heartbeat.steps.orientation import background_checks, idle, observe
 from arbor.heartbeat.usage import Degradation, NearestLimit
+from arbor.heartbeat.working_memory import Thought, WorkingMemory
 from arbor.selves.drives import Drive, Drives, DriveState
 from tests.unit.heartbeat.builders import NOW, goal, intent, percept, proposal, situation
-from tests.unit.heartbeat.state_builders import HOUR, heartbeat_of, opening_of, run_step
+from tests.unit.heartbeat.state_builders import HOUR, heartbeat_of, moment_of, opening_of, run_step
 
 IDLE = "idle: nothing waits, and it reflected at the last heartbeat"
 REFLECTED = [RecentHeartbeat(status="done", mode="reflection")]
@@ -110,6 +112,51 @@ def test_an_agent_reflects_now_and_then_without_pending_work(
         idle(new_heartbeat({}, opening_of(recent_activity=RecentActivity(heartbeats=heartbeats))))
     ).state
     assert (heartbeat.idle == "") is goes_on
+
+
+def thoughts_in_a_week(**view: Any) -> int:
+    """Return the number of thoughts in a week of hourly heartbeats in which the agent decides nothing."""
+    recent, thought = list[RecentHeartbeat](), Thought(text="The tide decides.", at=NOW)
+    count = 0
+    for number in range(7 * 24):
+        now = NOW + number * HOUR
+        seen = {
+            "environment": Environment(now=now),
+            "beat_number": number + 2,
+            "working_memory": WorkingMemory(thoughts=[thought]),
+        }
+        moment, activity = moment_of(now=now), RecentActivity(heartbeats=recent[:20])
+        state = run_step(
+            idle(new_heartbeat(view | seen, opening_of(recent_activity=activity), moment=moment))
+        ).state
+        if state.idle:
+            recent.insert(0, RecentHeartbeat(status="skipped"))
+        else:
+            recent.insert(0, RecentHeartbeat(status="done", mode=mode_of(state.situation)))
+            thought, count = Thought(text="The tide decides.", at=now), count + 1
+    return count
+
+
+@pytest.mark.parametrize(
+    "view",
+    [
+        {"goals": [goal(blocked_by="the tide")]},
+        {"goals": [goal(blocked_by="the tide")], "intents": [intent()]},
+        {"proposals": [proposal(at=NOW - HOUR)]},
+    ],
+)
+def test_blocked_goals_and_seen_proposals_cost_few_thoughts(view: dict[str, Any]) -> None:
+    # An agent without any of these tends its memory at each fifth heartbeat, and reflects in between.
+    assert 7 <= thoughts_in_a_week(**view) <= thoughts_in_a_week()
+    assert thoughts_in_a_week() < 7 * 24 / 2 < thoughts_in_a_week(goals=[goal()])
+
+
+def test_a_new_proposal_wakes_the_agent() -> None:
+    view = {
+        "proposals": [proposal(at=NOW - HOUR)],
+        "working_memory": WorkingMemory(thoughts=[Thought(text="Ebb.", at=NOW - 2 * HOUR)]),
+    }
+    assert run_step(idle(new_heartbeat(view))).state.idle == ""
 
 
 @pytest.mark.parametrize(

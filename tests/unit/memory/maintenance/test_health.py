@@ -102,6 +102,10 @@ def test_a_job_is_late_after_three_periods_and_dead_after_ten(
     assert judge_job(period_s=60, since_success_s=since_success, since_first_s=since_first) is state
 
 
+def test_a_job_that_is_switched_off_is_no_fault() -> None:
+    assert judge_job(period_s=0, since_success_s=9999, since_first_s=9999, failed=1) is HealthState.OK
+
+
 def test_a_run_with_failed_steps_is_reported() -> None:
     late = {"period_s": 60, "since_first_s": 9999}
     assert judge_job(**late, since_success_s=0, failed=1) is HealthState.WARN

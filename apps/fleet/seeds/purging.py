@@ -1,0 +1,36 @@
+"""Purge memories, and find the saved seeds that still contain them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from django.db.models import Exists, OuterRef
+
+from apps.fleet.models import SavedSeed
+from apps.memories.models import Memory
+from apps.memories.services.retention.archive import purge
+
+
+@dataclass(frozen=True, kw_only=True)
+class PurgeReport:
+    """The result of a purge: the number of deleted memories, and the saved seeds that contain them, the earliest first."""
+
+    purged: int
+    saved_seeds: tuple[UUID, ...]
+
+
+def purge_memories(*, memory_ids: Sequence[UUID], reason: str, actor: str) -> PurgeReport:
+    """Purge archived memories in the open transaction, as `purge` does.
+
+    Seeds are signed, so none is changed: the saved seeds of the agent since the memories were stored are reported, for a person to delete.
+    """
+    memories = Memory.objects.filter(
+        id__in=memory_ids, agent_id=OuterRef("agent_id"), created_at__lte=OuterRef("at")
+    )
+    seeds = SavedSeed.objects.filter(Exists(memories)).order_by("at").values_list("id", flat=True)
+    saved_seeds = tuple(seeds)
+    return PurgeReport(
+        purged=purge(memory_ids=memory_ids, reason=reason, actor=actor), saved_seeds=saved_seeds
+    )

@@ -1,0 +1,23 @@
+"""Limits on the rows of a tenant, counted by one transaction at a time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db.models import QuerySet
+
+from apps.tenants.statements import fetch
+from arbor.errors import LimitReached
+
+# An advisory lock until the transaction ends, which the ORM cannot express.
+_LOCK = "SELECT pg_advisory_xact_lock(hashtextextended(%(table)s, 0) # hashtextextended(%(tenant)s::text, 0))"
+
+
+def require_room(rows: QuerySet[Any], *, most: int, refusal: str) -> None:
+    """Raise LimitReached with the refusal if there are `most` of the current tenant's rows.
+
+    Another transaction that adds a row of the same model waits for the end of this one, so that both cannot take the last place.
+    """
+    fetch(_LOCK, table=rows.model._meta.db_table)
+    if rows.count() >= most:
+        raise LimitReached(refusal)
