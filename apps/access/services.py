@@ -72,8 +72,7 @@ def create_token(
     """Create a token of the current tenant, for one of its agents or all of them; without a lifetime it does not expire.
 
     With `tasks_only` it gives tasks to published agents, whatever its role, and does nothing else.
-    Raises Invalid for name or lifetime, NotFound for the agent, and AlreadyExists for a name in use, also for that of a revoked token that
-    was used: its tasks and conversations, and its records in the audit log, belong to its name.
+    Raises Invalid for name or lifetime, AlreadyExists for a name in use, NotFound for the agent.
     """
     name = name.strip()
     if not 0 < len(name) <= NAME_LENGTH or not name.isprintable():
@@ -82,10 +81,6 @@ def create_token(
         raise Invalid(f"a token lives up to {LONGEST_LIFETIME.days} days, or without end, got {lifetime}")
     if agent_id is not None:
         agent_by_id(agent_id)
-    if ApiToken.objects.filter(name=name, last_used_at__isnull=False).exclude(revoked_at=None).exists():
-        raise AlreadyExists(
-            f"a revoked token {name!r} was in use, and its tasks belong to the name; choose another name"
-        )
     now = (clock or SystemClock()).now()
     token = generate_token(current_tenant())
     row = ApiToken(
