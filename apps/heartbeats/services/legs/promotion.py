@@ -123,6 +123,7 @@ SELECT
         WHERE x.tenant_id = %(tenant)s AND x.agent_id = %(agent)s AND x.at >= since.began
             AND x.level >= {THRESHOLD_OF.format(kind="'preconscious'", base="%(edge_level)s")}
             AND m.type = 'semantic' AND m.status = 'active' AND length(m.content) <= 900
+            AND m.source NOT LIKE 'proposal:%%'
             AND (c.last_at IS NULL OR c.last_at < since.began)
             AND NOT EXISTS (SELECT FROM selves_proposal p WHERE p.tenant_id = m.tenant_id AND p.agent_id = m.agent_id
                 AND (p.change->>'preconscious' = m.id::text OR p.change->>'memory' = m.id::text))

@@ -338,7 +338,11 @@ def test_an_activated_memory_without_a_recall_is_proposed(agent: Agent) -> None:
         (proposal,) = propose_now(agent)
         assert (proposal.kind, proposal.confidence, proposal.evidence) == ("preconscious", 0.6, [eels])
         accept(proposal_id=proposal.id, decided_by="cli:ann")
-        assert Memory.objects.get(source=f"proposal:{proposal.id}").content.endswith("Eels leave in autumn.")
+        accepted = Memory.objects.get(source=f"proposal:{proposal.id}")
+        assert accepted.content.endswith("Eels leave in autumn.")
+        Activation.objects.create(memory=accepted, tenant_id=agent.tenant_id, agent=agent, level=0.9, at=now)
+        # A copy of what was at the edge of the mind is not proposed again.
+        assert propose_now(agent) == []
 
 
 def test_an_undecided_proposal_expires_after_a_month(agent: Agent) -> None:
