@@ -14,6 +14,7 @@ from apps.selves.models import Experience
 from apps.selves.services.proposals import ProposalResult, expire_overdue, propose
 from apps.tenants.packing import unpack
 from apps.tenants.statements import fetch
+from arbor.memory.text.keywords import NO_KEYWORDS
 from arbor.memory.trust import OWN_ROLES, OWN_SOURCES
 from arbor.selves.calibration import CONFIRMED, EDGE_OF_MIND, THRESHOLDS
 from arbor.selves.experiences import MAX_ACTIONS_READ, MAX_EXPERIENCES, Pattern, patterns
@@ -106,7 +107,7 @@ SELECT
             ORDER BY c.strength DESC, c.memory_id LIMIT %(most_evidence)s
         ) member) AS members
         FROM memories_cluster t
-        WHERE t.tenant_id = %(tenant)s AND t.agent_id = %(agent)s AND NOT t.stale
+        WHERE t.tenant_id = %(tenant)s AND t.agent_id = %(agent)s AND NOT t.stale AND t.name <> %(no_keywords)s
             AND 1 - %(cluster_size)s / 2.0 / t.size >= {THRESHOLD_OF.format(kind="'insight'", base="%(insight)s")}
             AND NOT EXISTS (SELECT FROM selves_proposal p WHERE p.tenant_id = t.tenant_id AND p.agent_id = t.agent_id
                 AND coalesce(p.change->>'cluster', p.change->>'theme') = t.id::text)
@@ -216,6 +217,7 @@ def _read_candidates(agent_id: UUID) -> _PromotionCandidates:
         cluster_size=MIN_CLUSTER_SIZE,
         insight=THRESHOLDS[ProposalKind.INSIGHT].base,
         most_insights=MAX_INSIGHTS,
+        no_keywords=NO_KEYWORDS,
         lookback=LOOKBACK_HEARTBEATS,
         edge_level=EDGE_OF_MIND,
         most_preconscious=MAX_PRECONSCIOUS,
