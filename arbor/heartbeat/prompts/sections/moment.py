@@ -23,6 +23,7 @@ from arbor.heartbeat.situation import (
 )
 from arbor.heartbeat.views import PERCEPT_LENGTH
 from arbor.heartbeat.working_memory import WorkingMemory
+from arbor.memory.text.keywords import NO_KEYWORDS
 from arbor.quotations import Data, line
 
 # From the origin of seed 000.
@@ -183,14 +184,19 @@ def _memory(memory: MemoryView) -> Iterator[str]:
 
 
 def clusters(clusters: Sequence[ClusterView], data: Data) -> str:
-    entries = (
+    """Render clusters; those without a name of their own say nothing."""
+    entries = (_cluster(cluster) for cluster in clusters if cluster.name != NO_KEYWORDS)
+    return data.section("## Activated clusters", entries, otherwise="## Activated clusters\nNone.")
+
+
+def _cluster(cluster: ClusterView) -> str:
+    related = [name for name in cluster.related if name != NO_KEYWORDS]
+    return (
         line(cluster.name)
         + (f": {line(', '.join(cluster.keywords[:SHOWN_KEYWORDS]))}" if cluster.keywords else "")
         + f" ({_feeling(cluster)})"
-        + (f"; related clusters: {line('; '.join(cluster.related))}" if cluster.related else "")
-        for cluster in clusters
+        + (f"; related clusters: {line('; '.join(related))}" if related else "")
     )
-    return data.section("## Activated clusters", entries, otherwise="## Activated clusters\nNone.")
 
 
 def buffer_items(items: Sequence[BufferItemView], data: Data) -> str:
