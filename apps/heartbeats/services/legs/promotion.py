@@ -87,7 +87,8 @@ SELECT
             AND {RELEVANCE} >= %(relevant)s
             AND {EVIDENCED}
             AND NOT EXISTS (SELECT FROM selves_proposal p WHERE p.tenant_id = m.tenant_id AND p.agent_id = m.agent_id
-                AND p.change->>'memory' = m.id::text)
+                AND (p.change->>'memory' = m.id::text
+                    OR p.source = %(consolidation)s AND p.kind <> 'fact' AND m.source = 'proposal:' || p.id))
         ORDER BY m.trust DESC, m.importance DESC, m.id LIMIT %(most)s
     ) memory) AS memories,
     (SELECT coalesce(json_agg(action ORDER BY tick, id), '[]') FROM (
@@ -218,6 +219,7 @@ def _read_candidates(agent_id: UUID) -> _PromotionCandidates:
         insight=THRESHOLDS[ProposalKind.INSIGHT].base,
         most_insights=MAX_INSIGHTS,
         no_keywords=NO_KEYWORDS,
+        consolidation=SOURCE,
         lookback=LOOKBACK_HEARTBEATS,
         edge_level=EDGE_OF_MIND,
         most_preconscious=MAX_PRECONSCIOUS,

@@ -316,7 +316,10 @@ def test_a_large_cluster_is_proposed_once_and_becomes_a_fact(agent: Agent) -> No
         assert (insight.kind, insight.confidence, insight.evidence) == ("insight", 0.75, [member])
         assert "tides" in insight.content
         accept(proposal_id=insight.id, decided_by="cli:ann")
-        assert Memory.objects.get(source=f"proposal:{insight.id}").type == "semantic"
+        accepted = Memory.objects.get(source=f"proposal:{insight.id}")
+        assert accepted.type == "semantic"
+        # It counts memories, and says nothing of the agent or the world that could settle.
+        settle(agent, str(accepted.id), trust=0.9, sources=[ALMANAC])
         assert propose_now(agent) == []
         # Older rows have the name of the cluster under its former key.
         assert Proposal.objects.filter(id=insight.id).update(change={"theme": insight.change["cluster"]}) == 1
