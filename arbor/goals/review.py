@@ -129,11 +129,14 @@ def relevance(goal: ReviewedGoal, *, cluster_names: Sequence[str], now: datetime
 
 
 def review(goals: Sequence[ReviewedGoal], *, cluster_names: Sequence[str], now: datetime) -> list[Issue]:
-    """Review the open goals, most important first; `cluster_names` are the names of active clusters."""
+    """Review the open goals, most important first, those on the backburner last; `cluster_names` are the names of active clusters."""
     if not goals:
         return [Issue(advice=Advice.BRAINSTORM, text="You have no goals. Think of some worth wanting.")]
-    issues = [issue for goal in goals for issue in _issues_of(goal, now)]
-    return [*issues, *_promotions(goals, cluster_names, now)]
+    issues: list[Issue] = []
+    shelved: list[Issue] = []
+    for goal in goals:
+        (shelved if goal.state is GoalState.BACKBURNER else issues).extend(_issues_of(goal, now))
+    return [*issues, *_promotions(goals, cluster_names, now), *shelved]
 
 
 def _issues_of(goal: ReviewedGoal, now: datetime) -> Iterable[Issue]:

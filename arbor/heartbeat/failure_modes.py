@@ -12,6 +12,7 @@ from typing import NamedTuple
 from arbor.agents.energy import REGENERATION
 from arbor.heartbeat.situation import Notice, NoticeKind
 from arbor.heartbeat.usage import Degradation, NearestLimit
+from arbor.memory.text.keywords import NARRATIVE_FRAME
 from arbor.memory.text.lexical import STOP_WORDS, term_of
 
 # Seed 004: 9.2 (hoarding), 9.3 (spam), 9.5 (worker failure).
@@ -29,7 +30,7 @@ SAME_TOPIC = 0.5
 #: From this Jaccard index of their stems on, two narratives are the same.
 SAME_STORY = 2 / 3
 #: Below this Jaccard index of the words of two narratives, their stems are not compared.
-WORDS_ALIKE = 0.5
+WORDS_ALIKE = 0.4
 # Seed 004, 9.6, gives no figures; a single refusal may be chance.
 REFUSALS = 2
 WAITING_PERCEPTS = 20
@@ -39,16 +40,6 @@ PENDING_INTENTS = 10
 NARRATIVES_READ = 5
 
 _WORD = re.compile(r"[^\W\d_]{2,}")
-#: Stems of the fixed phrases of each narrative (`arbor.heartbeat.steps.records`).
-_FRAME = frozenset(
-    map(
-        term_of,
-        _WORD.findall(
-            "heartbeat somebody waiting took time tend memory memories goals plan worked nothing pressed reflected heard"
-            " thought worries did could tried failed spent energy actions ticks left went new done"
-        ),
-    )
-)
 _DONE_AT_LEVEL = {
     Degradation.CONSERVATION: "you think once per heartbeat, and more cheaply",
     Degradation.DEGRADATION: "only what serves a goal or was asked for is done, as cheaply as possible",
@@ -241,13 +232,12 @@ def _same_story(narratives: Sequence[frozenset[str]]) -> str:
 
 def are_alike(first: frozenset[str], second: frozenset[str]) -> bool:
     """Return whether two narratives, as sets of words, are nearly the same."""
-    if first == second:
-        return True
     # Most narratives differ in their words, and words are cheaper to compare than stems.
-    return (
-        similarity(first, second) >= WORDS_ALIKE
-        and similarity(stems_of(first), stems_of(second)) >= SAME_STORY
-    )
+    if similarity(first, second) < WORDS_ALIKE:
+        return first == second
+    stems, others = stems_of(first), stems_of(second)
+    # Without a thought or an action, narratives are nothing but fixed phrases.
+    return stems == others or similarity(stems, others) >= SAME_STORY
 
 
 # A narrative is compared with those of the next heartbeats.
@@ -260,7 +250,7 @@ def words_of(text: str) -> frozenset[str]:
 @lru_cache(maxsize=1_000)
 def stems_of(words: frozenset[str]) -> frozenset[str]:
     """Return the stems of words, without stop words and fixed phrases."""
-    return frozenset(map(term_of, words - STOP_WORDS)) - _FRAME
+    return frozenset(map(term_of, words - STOP_WORDS)) - NARRATIVE_FRAME
 
 
 def similarity(first: frozenset[str], second: frozenset[str]) -> float:

@@ -137,7 +137,7 @@ def _view_goal(
         source=goal_source,
         priority=round(priority, 4),
         fraction=fraction,
-        notes=notes[::-1],
+        notes=[*dict.fromkeys(notes)][::-1],
         deadline=deadline,
         flags=[flag.value for flag in flag_goal(reviewed, priority_inputs.now)],
         parent_id=parent_id,

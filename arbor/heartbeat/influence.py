@@ -140,7 +140,7 @@ def choose_attempts(attempts: Iterable[PastAttempt], tasks: Sequence[str]) -> li
 
 
 def choose_lessons(experiences: Sequence[ExperienceView], work: Sequence[str] = ()) -> list[ExperienceView]:
-    """Return the lessons to show: those from situations like this one first, then failures, then the latest."""
+    """Return the lessons to show, each once: those from situations like this one first, then failures, then the latest."""
     lessons = [experience for experience in experiences if experience.lesson]
     lessons.sort(
         key=lambda experience: (
@@ -149,7 +149,10 @@ def choose_lessons(experiences: Sequence[ExperienceView], work: Sequence[str] = 
             -experience.tick,
         )
     )
-    return lessons[:EXPERIENCES_SHOWN]
+    unique: dict[str, ExperienceView] = {}
+    for experience in lessons:
+        unique.setdefault(experience.lesson, experience)
+    return [*unique.values()][:EXPERIENCES_SHOWN]
 
 
 def tally(experiences: Iterable[ExperienceView], work: Sequence[str]) -> list[ActionTallyView]:

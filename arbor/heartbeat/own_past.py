@@ -6,12 +6,14 @@ again and again repeats them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
+from typing import Any
 from uuid import UUID
 
 from arbor.heartbeat.failure_modes import are_alike, words_of
 from arbor.heartbeat.situation import Situation
-from arbor.memory.recall.recall_request import EVERYTHING, MAX_LIMIT, RecallFilter
+from arbor.heartbeat.state import HeartbeatState
+from arbor.memory.recall.recall_request import EVERYTHING, MAX_LIMIT, RecallFilter, RecallRequest
 from arbor.memory.values import HEARTBEATS_SESSION, Recalled
 from arbor.values import replace
 
@@ -36,6 +38,24 @@ def own_past_filter(situation: Situation) -> RecallFilter:
 def recall_limit(limit: int) -> int:
     """Return the limit of a recall of which `choose_memories` returns `limit` memories."""
     return min(MAX_LIMIT, _ASKED_FOR * limit)
+
+
+def recall_with_others(
+    heartbeat: HeartbeatState, text: str, *, limit: int, only: RecallFilter, **more: Any
+) -> Generator[RecallRequest, list[Recalled], list[Recalled]]:
+    """Recall the memories that `choose_memories` chooses `limit` from.
+
+    In a long life the best memories may all be own heartbeats: then other memories are recalled by a second request.
+    """
+    most = recall_limit(limit)
+    found = yield heartbeat.recall_of(text, limit=most, only=only, **more)
+    others = sum(memory.session != HEARTBEATS_SESSION for memory in found)
+    if len(found) < most or others >= limit:
+        return found
+    only = replace(only, without_session=HEARTBEATS_SESSION, without_since=None)
+    further = yield heartbeat.recall_of(text, limit=limit, only=only, **more)
+    known = {memory.id for memory in found}
+    return [*found, *(memory for memory in further if memory.id not in known)]
 
 
 def choose_memories(found: Sequence[Recalled], *, limit: int, situation: Situation) -> list[Recalled]:

@@ -191,7 +191,7 @@ class ContradictionView(SituationPart):
 
 
 class GoalView(SituationPart):
-    """A goal with its last three progress notes, oldest first."""
+    """A goal with its last three progress notes, oldest first; a repeated one is shown once."""
 
     id: str
     title: str

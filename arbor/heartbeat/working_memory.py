@@ -235,10 +235,11 @@ def _titles(titles: Iterable[str]) -> list[str]:
 
 
 def _thought(memory: WorkingMemory, thinking: str, now: datetime) -> list[Thought]:
-    thoughts = list(memory.thoughts)
-    if thinking.strip():
-        thoughts.append(Thought(text=shorten(thinking.strip(), THOUGHT_LENGTH), at=now))
-    return thoughts[-MAX_THOUGHTS:]
+    text = shorten(thinking.strip(), THOUGHT_LENGTH)
+    if not text:
+        return memory.thoughts
+    others = [thought for thought in memory.thoughts if thought.text != text]
+    return [*others, Thought(text=text, at=now)][-MAX_THOUGHTS:]
 
 
 def _with_newest(lines: Iterable[str], new: Iterable[str], most: int, settled: set[str]) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -21,7 +21,7 @@ from apps.calls.services.token_ratios import ratio_objects, ratios_of
 from apps.contacts.models import ChatMessage
 from apps.contacts.services.chat_finalize import match_detail
 from apps.contacts.services.chat_knowledge import search_for_turn
-from apps.contacts.services.chat_turns import turns_before
+from apps.contacts.services.chat_turns import texts_shown_before, turns_before
 from apps.goals.models import Goal
 from apps.knowledge.services.skill_texts import skill_views, skills_column
 from apps.memories.services.recall.activation import record_recall
@@ -45,14 +45,15 @@ from arbor.contacts.chat_prompt import SCHEMA, SCHEMA_NAME, build_chat_prompt
 from arbor.contacts.chat_room import cut_of, reply_limit, require_room
 from arbor.contacts.chat_view import ChatBoundaryMatch, ChatView, CodeView
 from arbor.goals.values import GoalState
+from arbor.heartbeat.own_past import NOT_OWN_HEARTBEATS
 from arbor.heartbeat.prompts.fitting import CutContext
 from arbor.heartbeat.prompts.prompt import Prompt
 from arbor.heartbeat.situation import MemoryView
 from arbor.heartbeat.views import MoodView
 from arbor.heartbeat.working_memory import MAX_GOALS, WorkingMemory, with_goals
 from arbor.memory.episodes import summarized_episode
-from arbor.memory.recall.recall_request import QUERY_LENGTH, RecallRequest
-from arbor.memory.values import Recalled
+from arbor.memory.recall.recall_request import EVERYTHING, QUERY_LENGTH, RecallFilter, RecallRequest
+from arbor.memory.values import HEARTBEATS_SESSION, Recalled
 from arbor.models.handles import is_reflex
 from arbor.models.ports import CallPurpose, ModelRequest, PromptMessage
 from arbor.models.token_counts import CountTokens
@@ -65,6 +66,7 @@ from arbor.selves.values import BeliefStatus
 
 #: The number of memories recalled, as many as at a heartbeat.
 RELEVANT_SHOWN = 5
+_CANDIDATES = RELEVANT_SHOWN * CONSIDERED
 CODE_SHOWN = 3
 #: Higher than in heartbeats, for some variety in conversations.
 TEMPERATURE = 0.7
@@ -100,13 +102,15 @@ def prepare(*, tenant_id: UUID, turn_id: UUID, models: Sequence[str]) -> Prepare
         turn: ChatMessage = ChatMessage.objects.select_related("session__agent").get(id=turn_id)
         agent: Agent = turn.session.agent
         filters = _filters(agent.id)
+        # Rules answer from what they recall, also of this conversation.
+        turn_texts = frozenset[str]() if any(map(is_reflex, models)) else texts_shown_before(turn)
     # The first call reads the files of the tokenizers, so it is made outside transactions.
     counters = token_counters()
     matched = match_boundaries(tenant_id=tenant_id, agent_id=agent.id, text=turn.content)
-    relevant = _recall_for_turn(turn, filters)
+    relevant = _recall_for_turn(turn, filters, turn_texts)
     knowledge = search_for_turn(tenant_id=tenant_id, agent_id=agent.id, text=turn.content, recalled=relevant)
     with tenant_transaction(tenant_id):
-        if filters and relevant:
+        if relevant:
             record_recall(agent_id=agent.id, recalled={memory.id: memory.score for memory in relevant})
         state = _state(agent.id)
         self_rows = _self_rows(agent.id)
@@ -177,15 +181,27 @@ def store_preparation(turn: ChatMessage, prepared: PreparedRequest) -> None:
     )
 
 
-def _recall_for_turn(turn: ChatMessage, filters: Sequence[BeliefFilter]) -> list[Recalled]:
-    """Recall memories for a turn, as the agent's beliefs filter them; filtered recalls are recorded later, by the caller."""
-    request = RecallRequest(
-        agent_id=turn.session.agent_id,
-        text=turn.content[:QUERY_LENGTH],
-        limit=RELEVANT_SHOWN * CONSIDERED if filters else RELEVANT_SHOWN,
-    )
-    recalled = recall(tenant_id=turn.tenant_id, request=request, counts=not filters)
-    return apply_filters(recalled, filters)[:RELEVANT_SHOWN]
+def _recall_for_turn(
+    turn: ChatMessage, filters: Sequence[BeliefFilter], turn_texts: Set[str]
+) -> list[Recalled]:
+    """Recall memories for a turn, as the agent's beliefs filter them; the caller records the recall.
+
+    `turn_texts` are left out, because the prompt shows these turns. At most half are narratives of the agent's own heartbeats.
+    """
+    found = _recall(turn, EVERYTHING)
+    own = [memory.id for memory in found if memory.session == HEARTBEATS_SESSION]
+    if len(own) > _CANDIDATES - RELEVANT_SHOWN:
+        known = {memory.id for memory in found}
+        found += [memory for memory in _recall(turn, NOT_OWN_HEARTBEATS) if memory.id not in known]
+    too_many = own[RELEVANT_SHOWN // 2 :]
+    fitting = [memory for memory in found if memory.id not in too_many and memory.content not in turn_texts]
+    return apply_filters(fitting, filters)[:RELEVANT_SHOWN]
+
+
+def _recall(turn: ChatMessage, only: RecallFilter) -> list[Recalled]:
+    text = turn.content[:QUERY_LENGTH]
+    request = RecallRequest(agent_id=turn.session.agent_id, text=text, limit=_CANDIDATES, only=only)
+    return recall(tenant_id=turn.tenant_id, request=request, counts=False)
 
 
 def _model_request(

@@ -47,13 +47,7 @@ def turns_before(turn: ChatMessage, *, count: CountTokens) -> EarlierTurns:
     sessions = ChatSession.objects.filter(
         agent_id=turn.session.agent_id, person=turn.session.person, client_key=turn.session.client_key
     )
-    earlier = ChatMessage.objects.filter(
-        session__agent_id=turn.session.agent_id,
-        session__person=turn.session.person,
-        session__client_key=turn.session.client_key,
-        at__lt=turn.at,
-        error="",
-    )
+    earlier = _before(turn)
     latest = _read_turns(earlier, 0, SHOWN_TURNS)
     shown = shown_turns([row.view for row in latest])
     further = _read_turns(earlier, SHOWN_TURNS, SUMMARIZED_TURNS) if len(latest) == SHOWN_TURNS else []
@@ -77,6 +71,22 @@ def turns_before(turn: ChatMessage, *, count: CountTokens) -> EarlierTurns:
         tokens += characters * tokens // max(sum(len(row.view.text) for row in before), 1)
     return EarlierTurns(
         shown=shown, summaries=summaries, not_shown=len(before) + unread, not_shown_tokens=tokens
+    )
+
+
+def texts_shown_before(turn: ChatMessage) -> frozenset[str]:
+    """Return the texts of the turns that `turns_before` shows. One statement."""
+    latest = _read_turns(_before(turn), 0, SHOWN_TURNS)
+    return frozenset(view.text for view in shown_turns([row.view for row in latest]))
+
+
+def _before(turn: ChatMessage) -> QuerySet[ChatMessage]:
+    return ChatMessage.objects.filter(
+        session__agent_id=turn.session.agent_id,
+        session__person=turn.session.person,
+        session__client_key=turn.session.client_key,
+        at__lt=turn.at,
+        error="",
     )
 
 

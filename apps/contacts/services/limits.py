@@ -11,9 +11,13 @@ from django.db.models import Max
 
 from apps.agents.models import AgentState
 from apps.contacts.models import OutboxMessage
-from arbor.contacts.cooldown import refusals
+from arbor.contacts.cooldown import REACH_OUT_USER, refusals
 from arbor.contacts.values import Audience
 from arbor.heartbeat.situation import Environment
+
+#: The time in which no unanswered text is sent to users again; less than a day, so that a daily report may stay the same.
+REPEATS_AFTER = timedelta(hours=20)
+UNANSWERED_REPEAT = "you wrote the same to your user lately, and they have not written since; say something else, or wait for them"
 
 
 def situation_refusals(environment: Environment) -> Mapping[str, str]:
@@ -26,8 +30,8 @@ def situation_refusals(environment: Environment) -> Mapping[str, str]:
     )
 
 
-def outbox_refusals(*, agent_id: UUID, key: str, now: datetime) -> Mapping[str, str]:
-    """Return the reasons to refuse reaching out, by action, from the outbox as it is now. Three queries.
+def outbox_refusals(*, agent_id: UUID, key: str, text: str, now: datetime) -> Mapping[str, str]:
+    """Return the reasons to refuse reaching out with a text, by action, from the outbox as it is now. Four queries.
 
     Earlier messages of the same heartbeat count, those of the decision being executed do not: their idempotency keys begin
     with `key`.
@@ -40,12 +44,15 @@ def outbox_refusals(*, agent_id: UUID, key: str, now: datetime) -> Mapping[str, 
     latest = messages.filter(audience=Audience.USER).aggregate(at=Max("created_at"))["at"]
     today = messages.filter(audience=Audience.PUBLIC, created_at__gt=now - timedelta(hours=24))
     published = today.order_by().values("heartbeat_id", "content").distinct().count()
-    return refusals(
+    since = max(now - REPEATS_AFTER, contact or now - REPEATS_AFTER)
+    unanswered = messages.filter(audience=Audience.USER, content=text, created_at__gt=since)
+    reasons = refusals(
         hours_since_reach_out=_hours(latest, now),
         hours_since_user=_hours(contact, now),
         public_today=published,
         limits=settings.ARBOR_CONTACT_LIMITS,
     )
+    return {REACH_OUT_USER: UNANSWERED_REPEAT, **reasons} if unanswered.exists() else reasons
 
 
 def _hours(moment: datetime | None, now: datetime) -> float | None:

@@ -95,9 +95,10 @@ def _reach_out(context: ActionContext, decision: Decision, audience: Audience) -
         platform=params.get("platform") or "",
     )
     # The situation may be stale: an earlier turn of this heartbeat may have written.
-    reason = outbox_refusals(agent_id=context.agent_id, key=outgoing.key, now=context.now).get(
-        decision.action
+    refusals = outbox_refusals(
+        agent_id=context.agent_id, key=outgoing.key, text=outgoing.content, now=context.now
     )
+    reason = refusals.get(decision.action)
     if reason:
         return blocked_result(decision.model_copy(update={"reason": reason}))
     messages = add_to_outbox(outgoing)

@@ -25,7 +25,7 @@ from arbor.heartbeat.results import (
 )
 from arbor.heartbeat.situation import PEER_MESSAGE, USER_MESSAGE, WEBHOOK, Situation
 from arbor.heartbeat.state import HeartbeatState, MoodShift
-from arbor.heartbeat.views import MatchedBoundary
+from arbor.heartbeat.views import GoalView, MatchedBoundary
 from arbor.pipeline.engine import NodeResult, Steps
 from arbor.selves.boundaries import BoundaryResponse
 from arbor.selves.drives import (
@@ -44,6 +44,8 @@ from arbor.values import replace
 #: The name of the peer that represents users.
 USER = "user"
 _PEOPLE = (USER_MESSAGE, PEER_MESSAGE)
+#: Parameters of actions whose values are choices.
+_CHOICES = frozenset({"state", "target", "verdict", "relation", "kind", "type"})
 #: The `AuditAction` of a boundary match.
 _BOUNDARY = "boundary"
 #: Flags of goals that do not get on.
@@ -91,7 +93,7 @@ def feel(heartbeat: HeartbeatState) -> Steps[HeartbeatState]:
     calm = read_mood(before.mood, baseline=baseline_of([before.tone]), now=heartbeat.now)
     mood = calm.moved(events, after=time_since(before.mood, heartbeat.now))
     heartbeat = heartbeat.with_effects(
-        experiences=_experiences(whole.action_records, before),
+        experiences=_experiences(whole.action_records, before, situation.goals),
         audit=_boundary_notes(heartbeat, whole.action_records),
     )
     met, others = _meetings(situation, reply.peer_notes)
@@ -138,10 +140,13 @@ def _refusing_boundaries(
     return outside | within | {match.crossed.boundary for match in free if match.reason}
 
 
-def _experiences(actions: Sequence[ActionRecord], before: Selfhood) -> list[NewExperience]:
+def _experiences(
+    actions: Sequence[ActionRecord], before: Selfhood, goals: Sequence[GoalView]
+) -> list[NewExperience]:
+    titles = {goal.id: goal.title for goal in goals}
     experiences = []
     for action in actions:
-        result, about = action.result, opening_text(action.decision.params)
+        result, about = action.result, _subject_of(action.decision.params, titles)
         if not is_effort(result):
             continue
         attempts, successes = before.learned.get(result.action, (0, 0))
@@ -157,6 +162,13 @@ def _experiences(actions: Sequence[ActionRecord], before: Selfhood) -> list[NewE
         )
         experiences.append(NewExperience(action=result.action, about=about, outcome=outcome, lesson=learnt))
     return experiences
+
+
+def _subject_of(params: Mapping[str, Any], titles: Mapping[str, str]) -> str:
+    """Return what an action was about: the title of its goal, or its first text that is neither an id nor a choice."""
+    if title := titles.get(str(params.get("goal_id", ""))):
+        return title
+    return opening_text({name: value for name, value in params.items() if name not in _CHOICES})
 
 
 def _boundary_notes(heartbeat: HeartbeatState, actions: Sequence[ActionRecord]) -> list[AuditNote]:

@@ -14,7 +14,7 @@ from arbor.heartbeat.guards import boundary_matches_of
 from arbor.heartbeat.influence import influence_of
 from arbor.heartbeat.inputs import Opening
 from arbor.heartbeat.needs import BufferItems, Embedding
-from arbor.heartbeat.own_past import choose_memories, own_past_filter, recall_limit
+from arbor.heartbeat.own_past import choose_memories, own_past_filter, recall_with_others
 from arbor.heartbeat.pacing import (
     BY_ITSELF,
     ENDS_WHEN_IDLE,
@@ -244,10 +244,11 @@ def orient(heartbeat: HeartbeatState) -> Steps[HeartbeatState]:
     if not focused.text:
         return NodeResult(state=replace(heartbeat.with_situation(relevant=[], held=[]), focus=None))
     opening = heartbeat.opening
-    memories: list[Recalled] = yield heartbeat.recall_of(
+    memories: list[Recalled] = yield from recall_with_others(
+        heartbeat,
         focused.text,
         vector=focused.vector,
-        limit=recall_limit(RELEVANT_SHOWN),
+        limit=RELEVANT_SHOWN,
         only=own_past_filter(heartbeat.situation),
         # The mood biases this recall, not those of actions.
         mood=opening.mood if opening else None,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from uuid import UUID
 
-from arbor.errors import ArborError, Invalid, NotFound
+from arbor.errors import AlreadyExists, ArborError, Invalid, NotFound
 from arbor.heartbeat.guards import paths_of
 from arbor.heartbeat.needs import (
     DecideProposal,
@@ -18,12 +18,12 @@ from arbor.heartbeat.needs import (
 from arbor.heartbeat.replies.items import Dropped
 from arbor.heartbeat.replies.reply import IdentityInsight, InsightKind
 from arbor.heartbeat.state import HeartbeatState
-from arbor.heartbeat.views import ProposalView
+from arbor.heartbeat.views import AspectView, ProposalView
 from arbor.ids import read_id
 from arbor.pipeline.engine import NodeResult, Steps
 from arbor.quotations import shorten
 from arbor.selves.proposals import MAX_EVIDENCE, MIN_INSIGHT, NewProposal, ProposalKind
-from arbor.selves.values import AspectKind, check_preference, check_quality
+from arbor.selves.values import QUALITIES, AspectKind, check_preference, check_quality
 
 #: The origin of seed 000 shows five.
 PROPOSALS_SHOWN = 5
@@ -86,7 +86,7 @@ def _proposal_id(named: str) -> UUID:
 
 
 def identity_insights(heartbeat: HeartbeatState) -> Steps[HeartbeatState]:
-    """Propose the insights of the reply; drop those with too little confidence, without evidence, or in a wrong form."""
+    """Propose the insights of the reply; drop those with too little confidence, without evidence, known, or in a wrong form."""
     insights = heartbeat.reply_or_empty.identity_insights
     if not insights:
         return NodeResult(state=heartbeat)
@@ -98,6 +98,7 @@ def identity_insights(heartbeat: HeartbeatState) -> Steps[HeartbeatState]:
     paths = paths_of("identity_insights", insights, heartbeat.untaken)
     for path, insight in zip(paths, insights, strict=True):
         try:
+            _check_is_new(insight, heartbeat.situation.aspects)
             proposals.append(_proposal(insight, own, source=heartbeat.source))
         except ArborError as error:
             dropped.append(Dropped(path=path, value=insight.model_dump_json(), reason=str(error)))
@@ -108,6 +109,18 @@ def identity_insights(heartbeat: HeartbeatState) -> Steps[HeartbeatState]:
         ("fell out of the queue", outcome.expired),
     )
     return NodeResult(state=heartbeat.with_dropped(dropped), changed=tuple(changed))
+
+
+def _check_is_new(insight: IdentityInsight, aspects: Sequence[AspectView]) -> None:
+    """Raise AlreadyExists for an insight that the prompt shows as an aspect; one into a quality may change its strength."""
+    text = insight.content.strip().casefold()
+    if any(
+        aspect.kind not in QUALITIES
+        and aspect.kind.value == insight.kind.value
+        and aspect.content.casefold() == text
+        for aspect in aspects
+    ):
+        raise AlreadyExists("you take yourself to be so already")
 
 
 def _proposal(insight: IdentityInsight, own: frozenset[UUID], *, source: str) -> NewProposal:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 
@@ -20,7 +21,18 @@ _MIN_TEXTS = 2
 _MIN_WORD_LENGTH = 3
 #: The longest name of a cluster, in characters, and the name when there is no keyword.
 _NAME_LENGTH = 200
-_DEFAULT_NAME = "(no words)"
+NO_KEYWORDS = "(no words)"
+#: The beginning of the narratives of an agent's heartbeats (`arbor.heartbeat.steps.records`), and the stems of their fixed phrases.
+_NARRATIVE = re.compile(r"Heartbeat \d+\. ")
+NARRATIVE_FRAME = frozenset(
+    map(
+        term_of,
+        words_of(
+            "heartbeat somebody waiting took time tend memory memories goals plan worked nothing pressed reflected heard"
+            " thought worries did could tried failed spent energy actions ticks left went new done step completed"
+        ),
+    )
+)
 
 
 def terms_in(texts: Sequence[str]) -> frozenset[int]:
@@ -61,14 +73,15 @@ def keywords(
 
 def default_name(words: Sequence[str]) -> str:
     """Build a cluster's default name from its keywords."""
-    return ", ".join(words[:KEYWORDS_IN_NAME])[:_NAME_LENGTH] or _DEFAULT_NAME
+    return ", ".join(words[:KEYWORDS_IN_NAME])[:_NAME_LENGTH] or NO_KEYWORDS
 
 
 def _forms(text: str) -> dict[str, Counter[str]]:
-    """Return the words of a text by their common term, without stop words and short words."""
+    """Return the words of a text by their common term, without stop words, short words and the fixed phrases of narratives."""
+    frame = NARRATIVE_FRAME if _NARRATIVE.match(text) else frozenset[str]()
     words_by_term: dict[str, Counter[str]] = defaultdict(Counter)
     for word in words_of(text[:READ_CHARACTERS]):
         short = word.isascii() and len(word) < _MIN_WORD_LENGTH
         if word not in STOP_WORDS and not short and any(map(str.isalpha, word)):
             words_by_term[term_of(word)][word] += 1
-    return words_by_term
+    return {term: words for term, words in words_by_term.items() if term not in frame}

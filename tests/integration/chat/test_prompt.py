@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -10,8 +11,10 @@ from apps.agents.models import Agent, AgentState
 from apps.goals.models import Goal
 from apps.goals.services.goals import create_goal, move_goal
 from apps.memories.models import Activation, Memory
+from apps.memories.services.store.remember import remember
 from apps.tenants.scope import tenant_transaction
 from arbor.goals.values import GoalState
+from arbor.memory.values import HEARTBEATS_SESSION, NewMemory
 from arbor.models.ports import CallPurpose
 from tests.factories.selves import BeliefFactory, IdentityAspectFactory, PreferenceFactory
 from tests.integration.chat.conftest import Script, Talk, model_answer, prompt_of
@@ -108,6 +111,37 @@ def test_the_conversation_so_far_is_in_the_prompt_of_the_next_turn(
     assert "summary of 2 earlier turns" in so_far
     assert "Earlier turns not shown: 2." in so_far
     assert "Before this, people last wrote 0.0 hours ago." in prompt_of(agent)["timing"]
+
+
+def test_shown_turns_are_not_recalled_too(populated_agent: Agent, talk: Talk, scripted: Script) -> None:
+    scripted(model_answer("I see."), repeat=True)
+    talk("The harbour bridge is painted red.")
+
+    talk("What about the harbour bridge?")
+
+    assert "painted red" in prompt_of(populated_agent)["conversation"]
+    assert "painted red" not in prompt_of(populated_agent)["relevant"]
+    assert "The harbour bridge opens at nine." in prompt_of(populated_agent)["relevant"]
+
+
+def test_own_heartbeats_displace_no_facts(populated_agent: Agent, talk: Talk, scripted: Script) -> None:
+    tenant_id, agent_id = populated_agent.tenant_id, populated_agent.id
+    narratives = [
+        NewMemory(
+            content=f"Heartbeat {number}. When does the harbour bridge open? The harbour bridge {number}!",
+            occurred_at=datetime(2026, 1, 3, number, tzinfo=UTC),
+            session=HEARTBEATS_SESSION,
+        )
+        for number in range(16)
+    ]
+    remember(tenant_id=tenant_id, agent_id=agent_id, memories=narratives)
+    scripted(model_answer("At nine."))
+
+    talk("When does the harbour bridge open?")
+
+    relevant = prompt_of(populated_agent)["relevant"]
+    assert "The harbour bridge opens at nine." in relevant
+    assert relevant.count("Heartbeat") == 2
 
 
 def test_a_conversation_excludes_the_turns_of_other_people(

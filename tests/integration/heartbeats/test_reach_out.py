@@ -29,7 +29,7 @@ from arbor.heartbeat.steps import decisions, records
 from arbor.memory.values import MemoryType
 from tests.factories.authority import allow
 from tests.factories.goals import GoalFactory, IntentFactory
-from tests.integration.heartbeats.conftest import REST, heartbeats_of, schedule_of
+from tests.integration.heartbeats.conftest import REST, first_action, heartbeats_of, schedule_of
 from tests.integration.heartbeats.fleet import Fleet
 from tests.integration.heartbeats.heartbeat_runner import Script, action_of, reply_of, text_of
 
@@ -155,6 +155,17 @@ def test_an_agent_may_write_again_after_four_hours_or_a_message(
         message_agent(agent_id=agent.id, text="Tell me more.", actor="test")
     run_replies(reply_reaching_out("three"))
     assert [message.content for message in outbox(agent)] == ["one", "two", "three"]
+
+
+def test_an_unanswered_message_is_not_repeated(run_replies: Callable[..., str], agent: Agent) -> None:
+    run_replies(reply_reaching_out("Have you seen it?"))
+    age_messages(agent, 5)
+    run_replies(reply_reaching_out("Have you seen it?"))
+    assert "say something else" in first_action(agent)["summary"]
+    with tenant_transaction(agent.tenant_id):
+        message_agent(agent_id=agent.id, text="Not yet.", actor="test")
+    run_replies(reply_reaching_out("Have you seen it?"))
+    assert [message.content for message in outbox(agent)] == ["Have you seen it?"] * 2
 
 
 def test_of_two_messages_in_one_reply_only_the_first_is_sent(

@@ -157,3 +157,11 @@ def test_each_flag_is_described_in_words(goal: ReviewedGoal, words: str) -> None
     (issue,) = review([goal], cluster_names=(), now=NOW)
     assert (issue.advice, issue.goal_id) == (Advice.ATTEND, "g1")
     assert words in issue.text
+
+
+def test_goals_on_the_back_burner_are_flagged_last() -> None:
+    passed = NOW - timedelta(days=1)
+    shelved = reviewed_goal(title="old", state=GoalState.BACKBURNER, deadline=passed)
+    current = reviewed_goal(title="new", state=GoalState.ACTIVE, deadline=passed)
+    issues = review([shelved, current], cluster_names=[], now=NOW)
+    assert [issue.text.partition(":")[0] for issue in issues] == ["new", "old"]

@@ -240,6 +240,15 @@ def test_varied_heartbeats_are_no_loop(heartbeats: Sequence[RecentHeartbeat]) ->
     assert notices_of(RecentActivity(heartbeats=heartbeats)) == []
 
 
+def test_doing_nothing_in_any_mode_is_a_loop() -> None:
+    modes = (Mode.PLAN_EXECUTION, Mode.CONSOLIDATION, Mode.PLAN_EXECUTION)
+    narratives = [narrate(situation(mode=mode), Reply(thinking="Nothing."), [], []) for mode in modes]
+    (notice,) = notices_of(
+        RecentActivity(heartbeats=[recent_heartbeat(narrative=text) for text in narratives])
+    )
+    assert notice.text.startswith("Your last 3 heartbeats were almost the same.")
+
+
 @pytest.mark.parametrize("mode", Mode)
 def test_stock_phrases_are_ignored_in_comparing_narratives(mode: Mode) -> None:
     empty = narrate(

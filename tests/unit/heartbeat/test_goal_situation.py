@@ -92,6 +92,11 @@ def test_the_view_of_a_goal_has_all_values_of_its_row() -> None:
     assert (view["intents"], view["plans"]) == ([], [])
 
 
+def test_a_repeated_note_is_shown_once() -> None:
+    rows = [goal_row(notes=["on it", "begun", "on it"])]
+    assert view_goals({"goals": rows}, traits=None, now=NOW)["goals"][0].notes == ["begun", "on it"]
+
+
 def test_a_stated_priority_orders_goals_otherwise_alike() -> None:
     rows = [goal_row(id=f"goal-{stated}", priority=stated) for stated in (20, 90, 50)]
     goals = view_goals({"goals": rows}, traits=None, now=NOW)["goals"]

@@ -127,6 +127,18 @@ def test_lessons_of_like_situations_come_before_failures() -> None:
     assert (counted.attempts, counted.successes) == (3, 2)
 
 
+def test_a_repeated_lesson_is_shown_once() -> None:
+    lessons = [
+        experience("the reef", "partial", "Known already.", tick=3),
+        experience("the reef", "partial", "Known already.", tick=2),
+        experience("the tide", "partial", "Ask first.", tick=1),
+    ]
+    assert [(entry.lesson, entry.tick) for entry in choose_lessons(lessons)] == [
+        ("Known already.", 3),
+        ("Ask first.", 1),
+    ]
+
+
 def test_precedents_are_of_the_same_action_or_matter_denials_first() -> None:
     decided = [
         precedent(1, "The reef is charted", action=REACH_OUT_PUBLIC),

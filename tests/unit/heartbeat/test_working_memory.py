@@ -41,6 +41,16 @@ def test_a_new_thought_evicts_the_oldest() -> None:
     assert thoughts[-1].at == NOW + timedelta(hours=1)
 
 
+def test_a_repeated_thought_becomes_the_newest() -> None:
+    earlier = [Thought(text=text, at=NOW) for text in ("The crane.", "The pier.")]
+    thoughts = after(
+        WorkingMemory(thoughts=earlier), thinking=" The crane. ", at=NOW + timedelta(hours=1)
+    ).thoughts
+
+    assert [thought.text for thought in thoughts] == ["The pier.", "The crane."]
+    assert thoughts[-1].at > NOW
+
+
 def test_an_empty_thought_is_not_added() -> None:
     assert after(WorkingMemory(), thinking="  ").thoughts == []
 

@@ -14,6 +14,7 @@ from apps.selves.models import Experience
 from apps.selves.services.proposals import ProposalResult, expire_overdue, propose
 from apps.tenants.packing import unpack
 from apps.tenants.statements import fetch
+from arbor.memory.text.keywords import NO_KEYWORDS
 from arbor.memory.trust import OWN_ROLES, OWN_SOURCES
 from arbor.selves.calibration import CONFIRMED, EDGE_OF_MIND, THRESHOLDS
 from arbor.selves.experiences import MAX_ACTIONS_READ, MAX_EXPERIENCES, Pattern, patterns
@@ -91,7 +92,8 @@ SELECT
             AND {RELEVANCE} >= %(relevant)s
             AND {EVIDENCED}
             AND NOT EXISTS (SELECT FROM selves_proposal p WHERE p.tenant_id = m.tenant_id AND p.agent_id = m.agent_id
-                AND p.change->>'memory' = m.id::text)
+                AND (p.change->>'memory' = m.id::text
+                    OR p.source = %(consolidation)s AND p.kind <> 'fact' AND m.source = 'proposal:' || p.id))
         ORDER BY m.trust DESC, m.importance DESC, m.id LIMIT %(most)s
     ) memory) AS memories,
     (SELECT coalesce(json_agg(action ORDER BY tick, id), '[]') FROM (
@@ -111,7 +113,7 @@ SELECT
             ORDER BY c.strength DESC, c.memory_id LIMIT %(most_evidence)s
         ) member) AS members
         FROM memories_cluster t
-        WHERE t.tenant_id = %(tenant)s AND t.agent_id = %(agent)s AND NOT t.stale
+        WHERE t.tenant_id = %(tenant)s AND t.agent_id = %(agent)s AND NOT t.stale AND t.name <> %(no_keywords)s
             AND 1 - %(cluster_size)s / 2.0 / t.size >= {THRESHOLD_OF.format(kind="'insight'", base="%(insight)s")}
             AND NOT EXISTS (SELECT FROM selves_proposal p WHERE p.tenant_id = t.tenant_id AND p.agent_id = t.agent_id
                 AND (coalesce(p.change->>'cluster', p.change->>'theme') = t.id::text
@@ -129,6 +131,7 @@ SELECT
         WHERE x.tenant_id = %(tenant)s AND x.agent_id = %(agent)s AND x.at >= since.began
             AND x.level >= {THRESHOLD_OF.format(kind="'preconscious'", base="%(edge_level)s")}
             AND m.type = 'semantic' AND m.status = 'active' AND length(m.content) <= 900
+            AND m.source NOT LIKE 'proposal:%%'
             AND (c.last_at IS NULL OR c.last_at < since.began)
             AND NOT EXISTS (SELECT FROM selves_proposal p WHERE p.tenant_id = m.tenant_id AND p.agent_id = m.agent_id
                 AND (p.change->>'preconscious' = m.id::text OR p.change->>'memory' = m.id::text))
@@ -221,6 +224,8 @@ def _read_candidates(agent_id: UUID) -> _PromotionCandidates:
         cluster_size=MIN_CLUSTER_SIZE,
         insight=THRESHOLDS[ProposalKind.INSIGHT].base,
         most_insights=MAX_INSIGHTS,
+        no_keywords=NO_KEYWORDS,
+        consolidation=SOURCE,
         lookback=LOOKBACK_HEARTBEATS,
         edge_level=EDGE_OF_MIND,
         most_preconscious=MAX_PRECONSCIOUS,

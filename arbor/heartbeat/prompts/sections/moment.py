@@ -23,11 +23,14 @@ from arbor.heartbeat.situation import (
 )
 from arbor.heartbeat.views import PERCEPT_LENGTH
 from arbor.heartbeat.working_memory import WorkingMemory
+from arbor.memory.text.keywords import NO_KEYWORDS
 from arbor.quotations import Data, line
 
 # From the origin of seed 000.
 SHOWN_PERCEPTS = 5
 OUTCOME_LENGTH = 1_200
+#: The last heartbeat, where a memory of the prompt has its narrative.
+NARRATED_ABOVE = "Its narrative is the latest of yours under Recent experience."
 #: Characters of a percept's data, and of one value.
 DETAIL_LENGTH = 800
 VALUE_LENGTH = 200
@@ -107,14 +110,16 @@ def notices(notices: Sequence[Notice], data: Data) -> str:
     return data.section("## Noticed about yourself", (f"- {line(notice.text)}" for notice in notices))
 
 
-def last_heartbeat(heartbeat: LastHeartbeat | None, data: Data) -> str:
+def last_heartbeat(heartbeat: LastHeartbeat | None, recent: Sequence[MemoryView], data: Data) -> str:
+    """Render the last heartbeat; its narrative is left out where `recent` shows it."""
     if heartbeat is None:
         return "## Last heartbeat\nThis is your first."
-    lines = [
-        line(heartbeat.narrative, OUTCOME_LENGTH),
-        *(f"- {line(outcome, OUTCOME_LENGTH)}" for outcome in heartbeat.outcomes),
-    ]
-    return f"## Last heartbeat ({heartbeat.number}, {heartbeat.mode.replace('_', ' ')})\n{data.block(lines)}"
+    heading = f"## Last heartbeat ({heartbeat.number}, {heartbeat.mode.replace('_', ' ')})"
+    outcomes = [f"- {line(outcome, OUTCOME_LENGTH)}" for outcome in heartbeat.outcomes]
+    if any(memory.content == heartbeat.narrative for memory in recent):
+        heading = f"{heading}\n{NARRATED_ABOVE}"
+        return data.section(heading, outcomes, otherwise=heading)
+    return data.section(heading, [line(heartbeat.narrative, OUTCOME_LENGTH), *outcomes])
 
 
 def percepts(percepts: Sequence[PerceptView], pending: int, data: Data) -> str:
@@ -179,14 +184,19 @@ def _memory(memory: MemoryView) -> Iterator[str]:
 
 
 def clusters(clusters: Sequence[ClusterView], data: Data) -> str:
-    entries = (
+    """Render clusters; those without a name of their own say nothing."""
+    entries = (_cluster(cluster) for cluster in clusters if cluster.name != NO_KEYWORDS)
+    return data.section("## Activated clusters", entries, otherwise="## Activated clusters\nNone.")
+
+
+def _cluster(cluster: ClusterView) -> str:
+    related = [name for name in cluster.related if name != NO_KEYWORDS]
+    return (
         line(cluster.name)
         + (f": {line(', '.join(cluster.keywords[:SHOWN_KEYWORDS]))}" if cluster.keywords else "")
         + f" ({_feeling(cluster)})"
-        + (f"; related clusters: {line('; '.join(cluster.related))}" if cluster.related else "")
-        for cluster in clusters
+        + (f"; related clusters: {line('; '.join(related))}" if related else "")
     )
-    return data.section("## Activated clusters", entries, otherwise="## Activated clusters\nNone.")
 
 
 def buffer_items(items: Sequence[BufferItemView], data: Data) -> str:

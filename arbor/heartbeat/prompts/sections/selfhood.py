@@ -164,7 +164,8 @@ def proposals(proposals: Sequence[ProposalView], data: Data) -> str:
 
 def _proposal(proposal: ProposalView) -> str:
     aspect = f" ({proposal.aspect.replace('_', ' ')})" if proposal.aspect else ""
-    deferrals = f", put off {proposal.deferrals} times" if proposal.deferrals else ""
+    times = "once" if proposal.deferrals == 1 else f"{proposal.deferrals} times"
+    deferrals = f", put off {times}" if proposal.deferrals else ""
     return (
         f"[{proposal.id}] {proposal.kind}{aspect}, {proposal.confidence:.0%} sure, {proposal.evidence} memories for it{deferrals}:"
         f" {line(proposal.content)}"

@@ -316,7 +316,10 @@ def test_a_large_cluster_is_proposed_once_and_becomes_a_fact(agent: Agent) -> No
         assert (insight.kind, insight.confidence, insight.evidence) == ("insight", 0.75, [member])
         assert "tides" in insight.content
         accept(proposal_id=insight.id, decided_by="cli:ann")
-        assert Memory.objects.get(source=f"proposal:{insight.id}").type == "semantic"
+        accepted = Memory.objects.get(source=f"proposal:{insight.id}")
+        assert accepted.type == "semantic"
+        # It counts memories, and says nothing of the agent or the world that could settle.
+        settle(agent, str(accepted.id), trust=0.9, sources=[ALMANAC])
         assert propose_now(agent) == []
         # Older rows have the name of the cluster under its former key.
         assert Proposal.objects.filter(id=insight.id).update(change={"theme": insight.change["cluster"]}) == 1
@@ -361,7 +364,11 @@ def test_an_activated_memory_without_a_recall_is_proposed(agent: Agent) -> None:
         (proposal,) = propose_now(agent)
         assert (proposal.kind, proposal.confidence, proposal.evidence) == ("preconscious", 0.6, [eels])
         accept(proposal_id=proposal.id, decided_by="cli:ann")
-        assert Memory.objects.get(source=f"proposal:{proposal.id}").content.endswith("Eels leave in autumn.")
+        accepted = Memory.objects.get(source=f"proposal:{proposal.id}")
+        assert accepted.content.endswith("Eels leave in autumn.")
+        Activation.objects.create(memory=accepted, tenant_id=agent.tenant_id, agent=agent, level=0.9, at=now)
+        # A copy of what was at the edge of the mind is not proposed again.
+        assert propose_now(agent) == []
 
 
 def test_an_undecided_proposal_expires_after_a_month(agent: Agent) -> None:

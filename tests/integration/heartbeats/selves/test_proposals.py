@@ -60,7 +60,7 @@ def test_a_deferred_proposal_is_shown_again(heartbeats: HeartbeatRunner, agent: 
     proposal = propose_change(agent)
     heartbeats.run(reply_deciding(proposal, "defer"))
     assert reload(agent, proposal).deferrals == 1
-    assert "put off 1 times" in heartbeats.run(REST)
+    assert "put off once" in heartbeats.run(REST)
 
 
 def test_an_agent_accepts_one_aspect_in_four_hours(heartbeats: HeartbeatRunner, agent: Agent) -> None:

@@ -21,7 +21,7 @@ from arbor.heartbeat.replies.reply import (
     REPLY_KEYS,
 )
 from arbor.heartbeat.replies.reply_schema import asked_keys, reply_schema
-from arbor.heartbeat.situation import Mode, Situation
+from arbor.heartbeat.situation import LastHeartbeat, Mode, Situation
 from arbor.heartbeat.views import PeerView, ProposalView
 from arbor.heartbeat.working_memory import WorkingMemory
 from arbor.models.token_estimates import estimate_tokens
@@ -257,6 +257,17 @@ def test_each_part_of_the_situation_is_shown(name: str, shown: str) -> None:
 )
 def test_an_empty_part_of_the_situation_is_shown_as_empty(name: str, shown: str) -> None:
     assert shown in section(name)
+
+
+def test_the_last_narrative_is_shown_once() -> None:
+    last = LastHeartbeat(number=2, mode=Mode.REFLECTION, narrative="I rested at noon.", outcomes=["rest: ok"])
+
+    prompt = build_prompt(
+        situation(last_beat=last, recent=[memory(content=last.narrative)]), CHARACTER, NONCE
+    )
+
+    assert prompt.user.count(last.narrative) == 1
+    assert "- rest: ok" in section("last_beat", last_beat=last, recent=[memory(content=last.narrative)])
 
 
 def test_a_peer_is_named_in_percept_format_and_schema() -> None:

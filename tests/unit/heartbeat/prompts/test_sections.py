@@ -12,8 +12,9 @@ from arbor.goals.values import GoalLayer, GoalState
 from arbor.heartbeat.prompts.sections import selfhood
 from arbor.heartbeat.prompts.sections.goals import goals, overview
 from arbor.heartbeat.prompts.sections.moment import DIRECTIVES, UNPLANNED, directive
-from arbor.heartbeat.situation import Environment, Mode
+from arbor.heartbeat.situation import ClusterView, Environment, Mode
 from arbor.heartbeat.views import DriveView
+from arbor.memory.text.keywords import NO_KEYWORDS
 from arbor.quotations import Data
 from arbor.selves.drives import Drive
 from tests.unit.heartbeat.builders import NONCE, NOW, goal, intent, section, situation
@@ -108,3 +109,11 @@ def test_a_drive_suggests_only_offered_actions() -> None:
     lonely = DriveView(name=Drive.CONNECTION, level=0.9, urgent=True)
     assert "reach_out_user" in selfhood.drives([lonely], {"reach_out_user", "rest"})
     assert "reach_out" not in selfhood.drives([lonely], {"rest", "reflect"})
+
+
+def test_clusters_without_a_name_are_left_out() -> None:
+    named = ClusterView(name="tide", related=[NO_KEYWORDS, "reef"])
+    text = section("clusters", clusters=[ClusterView(name=NO_KEYWORDS), named])
+
+    assert "tide (feels neutral); related clusters: reef" in text
+    assert NO_KEYWORDS not in text

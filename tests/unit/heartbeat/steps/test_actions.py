@@ -21,7 +21,7 @@ from arbor.heartbeat.state import HeartbeatState
 from arbor.heartbeat.steps.actions import ACTS, RECALLED_LENGTH, act
 from arbor.memory.recall.recall_request import RecallRequest
 from arbor.memory.trust import Evidence, Source
-from arbor.memory.values import MemoryType, Retention
+from arbor.memory.values import HEARTBEATS_SESSION, MemoryType, Retention
 from tests.unit.heartbeat.builders import NOW, percept, situation
 from tests.unit.heartbeat.state_builders import (
     AGENT,
@@ -222,6 +222,19 @@ def test_a_recalled_summary_names_its_episode() -> None:
     answers = Answers({RecallRequest: [summary], PartialRecalls: []})
     heartbeat = run_actions(permitted("recall", query="ferries"), answers=answers)
     assert f"summary of the episode {UUID(int=9)}: memory 1" in heartbeat.action_records[0].result.brought
+
+
+def test_own_heartbeats_displace_no_other_memories() -> None:
+    own = [recalled_memory(number, session=HEARTBEATS_SESSION) for number in range(1, 16)]
+    fact = recalled_memory(99, content="The ferry leaves at noon.")
+    answers = Answers(
+        {
+            RecallRequest: lambda need: [fact] if need.only.without_session else own,
+            PartialRecalls: [],
+        }
+    )
+    heartbeat = run_actions(permitted("recall", query="ferries", limit=5), answers=answers)
+    assert str(fact.id) in heartbeat.action_records[0].result.memory_ids
 
 
 def test_an_empty_recall_is_reported_and_not_counted() -> None:

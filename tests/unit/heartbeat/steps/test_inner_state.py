@@ -190,6 +190,21 @@ def test_success_counts_and_lessons_of_actions_are_recorded() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("params", "about"),
+    [
+        ({"goal_id": "goal-reef", "state": "active"}, "Chart the reef"),
+        ({"goal_id": str(HEARTBEAT), "state": "active"}, ""),
+        ({"target": "cluster", "id": "the tides at night", "verdict": "keep"}, "the tides at night"),
+    ],
+)
+def test_a_lesson_is_about_a_subject_not_a_choice(params: dict[str, Any], about: str) -> None:
+    record = action_record_of("maintain", cost=1, outcome=ActionOutcome.FAILURE, params=params)
+    heartbeat = run_feel(record, view={"goals": [goal("reef", title="Chart the reef")]})
+
+    assert [experience.about for experience in heartbeat.effects.experiences] == [about]
+
+
 def test_boundary_matches_of_all_sources_are_audited() -> None:
     refused = ItemBoundaryMatch(path="memory_notes[0]", value="{}", crossed=boundary_match(), reason="no")
     accepted = ItemBoundaryMatch(

@@ -25,7 +25,9 @@ from arbor.heartbeat.replies.reply import (
 )
 from arbor.heartbeat.state import HeartbeatState
 from arbor.heartbeat.steps.selfhood import consolidate, identity_insights, process_proposals
+from arbor.heartbeat.views import AspectView
 from arbor.selves.proposals import ProposalKind
+from arbor.selves.values import AspectKind
 from tests.unit.heartbeat.builders import proposal, situation
 from tests.unit.heartbeat.state_builders import HEARTBEAT, Answers, heartbeat_of
 
@@ -148,6 +150,16 @@ def test_an_unsure_or_baseless_insight_is_dropped_with_its_reason(item: Identity
     assert dropped.path == "identity_insights[1]"
     assert reason in dropped.reason
     assert Propose not in answers.kinds
+
+
+def test_an_insight_that_is_an_aspect_already_is_dropped() -> None:
+    item = insight(kind=InsightKind.SELF_CONCEPT, content="I am patient.")
+    known = AspectView(id="aspect-1", kind=AspectKind.SELF_CONCEPT, content="I am Patient.")
+    heartbeat = heartbeat_of(reply=Reply(identity_insights=[item]), situation=situation(aspects=[known]))
+
+    result = Answers({OwnMemories: frozenset({MEMORY})}).run(identity_insights(heartbeat))
+
+    assert "already" in result.state.present.dropped[0].reason
 
 
 def test_a_memory_named_twice_is_one_piece_of_evidence() -> None:

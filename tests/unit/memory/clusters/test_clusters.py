@@ -259,6 +259,14 @@ def test_keywords_are_usual_here_and_rare_elsewhere() -> None:
     assert term_index(term_of("bread")) in terms_in(texts)
 
 
+def test_the_fixed_phrases_of_narratives_are_no_keywords() -> None:
+    told = "I had goals but no plan. I thought: “{}” I did nothing. I spent 0 energy and have 20 left."
+    narratives = [f"Heartbeat {n}. {told.format('The crane stands still.')}" for n in range(3)]
+    assert keywords(narratives, {}, 30) == ("crane", "stands", "still")
+    assert keywords([f"Heartbeat {n}. {told.format('')}" for n in range(3)], {}, 30) == ()
+    assert "energy" in keywords(["Energy is dear."] * 3, {}, 30)
+
+
 @given(st.lists(st.text(max_size=30), max_size=6), st.integers(0, 50))
 def test_keywords_never_fail_and_are_few(texts: list[str], documents: int) -> None:
     words = keywords(texts, {}, documents)
