@@ -35,27 +35,23 @@ def own_past_filter(situation: Situation) -> RecallFilter:
     return replace(NOT_OWN_HEARTBEATS, without_since=min(memory.at for memory in situation.recent))
 
 
-def recall_limit(limit: int) -> int:
-    """Return the limit of a recall of which `choose_memories` returns `limit` memories."""
-    return min(MAX_LIMIT, _ASKED_FOR * limit)
-
-
-def recall_with_others(
+def recall_memories(
     heartbeat: HeartbeatState, text: str, *, limit: int, only: RecallFilter, **more: Any
 ) -> Generator[RecallRequest, list[Recalled], list[Recalled]]:
-    """Recall the memories that `choose_memories` chooses `limit` from.
+    """Recall memories, and return the `limit` that `choose_memories` chooses.
 
-    In a long life the best memories may all be own heartbeats: then other memories are recalled by a second request.
+    In a long life, own heartbeats may displace all others: then these are recalled by a second request.
     """
-    most = recall_limit(limit)
+    most = min(MAX_LIMIT, _ASKED_FOR * limit)
     found = yield heartbeat.recall_of(text, limit=most, only=only, **more)
-    others = sum(memory.session != HEARTBEATS_SESSION for memory in found)
-    if len(found) < most or others >= limit:
-        return found
-    only = replace(only, without_session=HEARTBEATS_SESSION, without_since=None)
-    further = yield heartbeat.recall_of(text, limit=limit, only=only, **more)
+    chosen = choose_memories(found, limit=limit, situation=heartbeat.situation)
+    if len(found) < most or len(chosen) == limit:
+        return chosen
+    others = replace(only, without_session=HEARTBEATS_SESSION, without_since=None)
+    further = yield heartbeat.recall_of(text, limit=limit, only=others, **more)
     known = {memory.id for memory in found}
-    return [*found, *(memory for memory in further if memory.id not in known)]
+    found = [*found, *(memory for memory in further if memory.id not in known)]
+    return choose_memories(found, limit=limit, situation=heartbeat.situation)
 
 
 def choose_memories(found: Sequence[Recalled], *, limit: int, situation: Situation) -> list[Recalled]:

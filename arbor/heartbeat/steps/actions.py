@@ -22,7 +22,7 @@ from arbor.heartbeat.needs import (
     Service,
     SourceSearch,
 )
-from arbor.heartbeat.own_past import choose_memories, own_past_filter, recall_with_others
+from arbor.heartbeat.own_past import own_past_filter, recall_memories
 from arbor.heartbeat.results import (
     QUOTE_LENGTH,
     ActionOutcome,
@@ -173,8 +173,7 @@ def recall(execution: Execution, decision: Decision) -> Act:
     heartbeat, query = execution.heartbeat, str(decision.params["query"])
     limit = int(decision.params["limit"])
     wanted = new_memories.recall_filter(decision.params, own_past_filter(heartbeat.situation))
-    memories: list[Recalled] = yield from recall_with_others(heartbeat, query, limit=limit, only=wanted)
-    memories = choose_memories(memories, limit=limit, situation=heartbeat.situation)
+    memories: list[Recalled] = yield from recall_memories(heartbeat, query, limit=limit, only=wanted)
     if not memories:
         return action_result(decision, ActionOutcome.PARTIAL, f"nothing came to mind about {query!r}")
     execution.heartbeat = replace(

@@ -14,7 +14,7 @@ from arbor.heartbeat.guards import boundary_matches_of
 from arbor.heartbeat.influence import influence_of
 from arbor.heartbeat.inputs import Opening
 from arbor.heartbeat.needs import BufferItems, Embedding
-from arbor.heartbeat.own_past import choose_memories, own_past_filter, recall_with_others
+from arbor.heartbeat.own_past import own_past_filter, recall_memories
 from arbor.heartbeat.pacing import (
     BY_ITSELF,
     ENDS_WHEN_IDLE,
@@ -244,7 +244,7 @@ def orient(heartbeat: HeartbeatState) -> Steps[HeartbeatState]:
     if not focused.text:
         return NodeResult(state=replace(heartbeat.with_situation(relevant=[], held=[]), focus=None))
     opening = heartbeat.opening
-    memories: list[Recalled] = yield from recall_with_others(
+    memories: list[Recalled] = yield from recall_memories(
         heartbeat,
         focused.text,
         vector=focused.vector,
@@ -254,7 +254,6 @@ def orient(heartbeat: HeartbeatState) -> Steps[HeartbeatState]:
         mood=opening.mood if opening else None,
     )
     memories = apply_filters(memories, opening.filters if opening else ())
-    memories = choose_memories(memories, limit=RELEVANT_SHOWN, situation=heartbeat.situation)
     held: Sequence[BufferItemView] = []
     if opening and opening.buffer_item_count:
         held = yield BufferItems(

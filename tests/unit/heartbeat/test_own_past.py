@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from arbor.heartbeat.own_past import NOT_OWN_HEARTBEATS, choose_memories, own_past_filter, recall_limit
+import pytest
+
+from arbor.heartbeat.own_past import NOT_OWN_HEARTBEATS, choose_memories, own_past_filter, recall_memories
 from arbor.heartbeat.situation import LastHeartbeat, Mode
 from arbor.memory.recall.recall_request import EVERYTHING
 from arbor.memory.values import HEARTBEATS_SESSION, Recalled, ScoreTerms
 from tests.unit.heartbeat.builders import NOW, memory, percept, situation
-from tests.unit.heartbeat.state_builders import recalled_memory
+from tests.unit.heartbeat.state_builders import heartbeat_of, recalled_memory
 
 STORIES = (
     "I charted the northern reef with Ada.",
@@ -71,5 +73,21 @@ def test_memories_that_do_not_fit_the_query_come_last() -> None:
     assert choose_memories([old, new, fit], limit=2, situation=situation()) == [fit, new]
 
 
-def test_a_recall_asks_for_more_than_is_chosen() -> None:
-    assert (recall_limit(5), recall_limit(20), recall_limit(200)) == (15, 60, 200)
+@pytest.mark.parametrize(("limit", "asked_for"), [(5, 15), (20, 60), (200, 200)])
+def test_a_recall_asks_for_more_than_is_chosen(limit: int, asked_for: int) -> None:
+    request = next(recall_memories(heartbeat_of(), "the ferry", limit=limit, only=EVERYTHING))
+    assert request.limit == asked_for
+
+
+@pytest.mark.parametrize(("others", "is_asked_again"), [(2, True), (3, False)])
+def test_others_are_recalled_again_only_where_too_few_are_chosen(others: int, is_asked_again: bool) -> None:
+    own = [own_heartbeat(number, STORIES[number % 4]) for number in range(1, 16)]
+    steps = recall_memories(heartbeat_of(), "the ferry", limit=5, only=EVERYTHING)
+    next(steps)
+    found = [*own[others:], *(recalled_memory(number + 50) for number in range(others))]
+    if is_asked_again:
+        assert steps.send(found).only.without_session == HEARTBEATS_SESSION
+    else:
+        with pytest.raises(StopIteration) as chosen:
+            steps.send(found)
+        assert len(chosen.value.value) == 5
