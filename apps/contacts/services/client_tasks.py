@@ -15,7 +15,7 @@ from django.db.models import CharField, Exists, F, OuterRef, Q, QuerySet, Subque
 from django.db.models.fields.json import KT
 from django.db.models.functions import Cast, Coalesce
 
-from apps.agents.models import Agent
+from apps.agents.services.lookup import agent_by_id
 from apps.calls.services.maintenance_calls import cancel_maintenance_call
 from apps.contacts.models import ChatMessage, PartialReply
 from apps.contacts.services.chat import lock_session, waiting_turn
@@ -69,15 +69,15 @@ class TaskPage:
 def begin_task(*, client: TaskClient, text: str, message_id: str, context: str = "") -> ClientTask:
     """Give an agent a task, which a worker answers; a message with a known id finds its task.
 
-    Without a context, a conversation begins. Raises Invalid for the text, and TransitionIllegal unless the agent is active
-    and has answered the last task of the conversation.
+    Without a context, a conversation begins. Raises Invalid for the text, NotFound for an agent that was destroyed, and
+    TransitionIllegal unless the agent is active and has answered the last task of the conversation.
     """
     # Derived from the message, so that a repeated one does not begin another conversation.
     context = context or str(uuid5(client.agent_id, f"{client.person}\n{message_id}"))
     turn = ClientTurn(text=text, note="", key=f"{_KEY}{context}", message_id=message_id)
     known = repeated_turn(agent_id=client.agent_id, person=client.person, turn=turn)
     if known is None:
-        agent = Agent.objects.only("tenant_id", "name", "status").get(id=client.agent_id)
+        agent = agent_by_id(client.agent_id)
         if agent.status != AgentStatus.ACTIVE:
             raise TransitionIllegal(f"{agent.name} is {agent.status} and gets no tasks until it is active")
         known = receive_client_turn(agent_id=client.agent_id, person=client.person, turn=turn)

@@ -257,9 +257,11 @@ def _require_active(agent_id: UUID) -> Agent:
 
 
 def _claim_error(agent: Agent, schedule: HeartbeatSchedule) -> TransitionIllegal:
-    """Return the error for an agent whose schedule is not idle: its identity is refused, or a heartbeat is under way."""
+    """Return the error for an agent whose schedule is not idle: its identity is refused, it was paused, or a heartbeat is under way."""
     if refusal := identity_of(agent.id).refusal:
         return TransitionIllegal(f"{agent.name} has no heartbeats: {refusal}")
+    if schedule.state == ScheduleState.OFF:
+        return TransitionIllegal(f"{agent.name} was paused or stopped meanwhile; start or resume it first")
     return TransitionIllegal(
         f"a heartbeat of {agent.name} is under way already (state {schedule.state}); wait for its end"
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import pytest
 
@@ -110,6 +110,11 @@ def test_a_repeated_message_begins_no_conversation(agent: Agent, client: TaskCli
     stranger = TaskClient(agent_id=agent.id, person="token:stranger")
     with pytest.raises(NotFound):
         read(agent, stranger, tasks[0])
+
+
+def test_an_agent_that_was_destroyed_gets_no_task(agent: Agent) -> None:
+    with pytest.raises(NotFound, match="there is no agent"):
+        begin(agent, TaskClient(agent_id=uuid4(), person="token:partner"))
 
 
 def test_the_turn_of_a_task_is_recalled_later(agent: Agent, client: TaskClient, scripted: Script) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from django.db.models.functions import Now
 
-from apps.agents.models import Agent, AgentState, ScheduleState
+from apps.agents.models import Agent, AgentState, HeartbeatSchedule, ScheduleState
 from apps.calls.models import CallStatus, ExternalCall, LedgerEntry
 from apps.fleet.lifecycle import pause_agent
 from apps.heartbeats.models import HeartbeatStatus
@@ -362,3 +362,10 @@ def test_a_second_request_for_a_heartbeat_is_refused(fleet: Fleet, agent: Agent,
     (heartbeat,) = heartbeats_of(agent)
     assert (heartbeat.status, heartbeat.trigger) == (HeartbeatStatus.DONE, "operator")
     assert fleet.dispatch().due == 0
+
+
+def test_a_request_beside_a_pause_names_the_pause(agent: Agent) -> None:
+    with tenant_transaction(agent.tenant_id):
+        HeartbeatSchedule.objects.filter(agent_id=agent.id).update(state=ScheduleState.OFF)
+        with pytest.raises(TransitionIllegal, match="paused or stopped meanwhile"):
+            claim_now(agent_id=agent.id)
