@@ -178,8 +178,9 @@ _URL_HOST = re.compile(
 _HOST_END = re.compile(r"[,;|$`\"'<>\]}\\]")
 _HOST = re.compile(r"\[[^\]\s]+\]|[^:]+")
 _LONE_HOST = re.compile(r"(\[[0-9a-fA-F:.]+\]|[0-9a-fA-F]*:[0-9a-fA-F:.]+|[\w.-]+?)(?::\d{1,5})?(?:/\S*)?")
-#: A number with decimals. Short forms of addresses look the same; only those of the loopback are taken for an address.
-_DECIMAL = re.compile(r"(?!127\.)\d+\.\d+", re.ASCII)
+#: A number with decimals. Short forms of addresses look the same: 127 is taken for the loopback, and more than six decimals after
+#: another number than 0 for an address, because those of metadata services have seven or more (`169.16689662`).
+_DECIMAL = re.compile(r"0\.\d+|(?!127\.)\d+\.\d{1,6}", re.ASCII)
 _PRIVATE_NAMES = (".localhost", ".local", ".internal", ".lan", ".intranet", ".home.arpa", ".corp")
 _MAX_PARTS = 4
 

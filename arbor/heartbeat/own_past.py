@@ -15,6 +15,7 @@ from arbor.heartbeat.situation import Situation
 from arbor.heartbeat.state import HeartbeatState
 from arbor.memory.recall.recall_request import EVERYTHING, MAX_LIMIT, RecallFilter, RecallRequest
 from arbor.memory.values import HEARTBEATS_SESSION, Recalled
+from arbor.selves.memory_filters import BeliefFilter, apply_filters
 from arbor.values import replace
 
 #: Every memory but those of the agent's own heartbeats.
@@ -36,22 +37,28 @@ def own_past_filter(situation: Situation) -> RecallFilter:
 
 
 def recall_memories(
-    heartbeat: HeartbeatState, text: str, *, limit: int, only: RecallFilter, **more: Any
+    heartbeat: HeartbeatState,
+    text: str,
+    *,
+    limit: int,
+    only: RecallFilter,
+    filters: Sequence[BeliefFilter] = (),
+    **more: Any,
 ) -> Generator[RecallRequest, list[Recalled], list[Recalled]]:
-    """Recall memories, and return the `limit` that `choose_memories` chooses.
+    """Recall memories, and return the `limit` that `choose_memories` chooses from those that pass the filters of beliefs.
 
     In a long life, own heartbeats may displace all others: then these are recalled by a second request.
     """
     most = min(MAX_LIMIT, _ASKED_FOR * limit)
     found = yield heartbeat.recall_of(text, limit=most, only=only, **more)
-    chosen = choose_memories(found, limit=limit, situation=heartbeat.situation)
+    chosen = choose_memories(apply_filters(found, filters), limit=limit, situation=heartbeat.situation)
     if len(found) < most or len(chosen) == limit:
         return chosen
     others = replace(only, without_session=HEARTBEATS_SESSION, without_since=None)
     further = yield heartbeat.recall_of(text, limit=limit, only=others, **more)
     known = {memory.id for memory in found}
     found = [*found, *(memory for memory in further if memory.id not in known)]
-    return choose_memories(found, limit=limit, situation=heartbeat.situation)
+    return choose_memories(apply_filters(found, filters), limit=limit, situation=heartbeat.situation)
 
 
 def choose_memories(found: Sequence[Recalled], *, limit: int, situation: Situation) -> list[Recalled]:

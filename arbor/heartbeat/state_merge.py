@@ -81,13 +81,15 @@ def merged_memory(
 ) -> WorkingMemory:
     """Return the working memory with the changes of a concurrent conversation since the one that was `found`."""
     meanwhile = [thought for thought in now.thoughts if thought.at > since]
+    repeated = {thought.text for thought in meanwhile}
+    own = [thought for thought in wanted.thoughts if thought.text not in repeated]
     merged = wanted.model_copy(
         update={
             "current_human": now.current_human,
             "current_conversation": now.current_conversation,
             "talked": wanted.talked + max(0, now.talked - found.talked),
             "engagement": round(min(1.0, max(0.0, wanted.engagement + now.engagement - found.engagement)), 4),
-            "thoughts": [*wanted.thoughts, *meanwhile][-MAX_THOUGHTS:],
+            "thoughts": [*own, *meanwhile][-MAX_THOUGHTS:],
         }
     )
     return within_limit(merged)

@@ -108,16 +108,14 @@ def _judge_memory(context: ActionContext, decision: Decision) -> ActionResult:
             revision.change_importance(**change, importance=params["importance"])
             summary = f"importance {params['importance']:.2f} now: {text}"
         case Judgement.REVISE:
-            old_id, memory_id = (
-                memory_id,
-                revision.revise(
-                    **change,
-                    revised=_revised(context, memory, params),
-                    vectors=vectors_of([params["content"]], context.vectors),
-                    model=context.model,
-                ),
+            revised_id = revision.revise(
+                **change,
+                revised=_revised(context, memory, params),
+                vectors=vectors_of([params["content"]], context.vectors),
+                model=context.model,
             )
-            move_links(old_id=old_id, new_id=memory_id)
+            move_links(old_id=memory_id, new_id=revised_id)
+            memory_id = revised_id
             summary = f"revised: {shorten(params['content'], QUOTE_LENGTH)}"
     return _done(decision, summary, [memory_id])
 

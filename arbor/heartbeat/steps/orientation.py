@@ -39,13 +39,12 @@ from arbor.selves.drives import (
     read_drives,
     satisfy_by_contact,
 )
-from arbor.selves.memory_filters import apply_filters
 from arbor.values import replace
 
 #: The origin of seed 000 recalls five memories.
 RELEVANT_SHOWN = 5
-#: The modes in which an agent with a blocked goal thinks by itself.
-_LOOKS = frozenset({Mode.REFLECTION, Mode.PLAN_EXECUTION, Mode.GOAL_PURSUIT})
+#: The modes whose heartbeats count as reflections of an agent with a blocked goal.
+_REFLECTING_WHILE_BLOCKED = frozenset({Mode.REFLECTION, Mode.PLAN_EXECUTION, Mode.GOAL_PURSUIT})
 #: The most buffer items that are shown.
 BUFFER_ITEMS_SHOWN = 3
 
@@ -162,8 +161,8 @@ def _wake_reasons(heartbeat: HeartbeatState, opening: Opening) -> WakeReasons:
     # Rules find nothing to consolidate a few seconds after their last thought.
     is_early = by_rule and since_thought is not None and since_thought < heartbeat.rules.reflect_pause
     drives = _drives(heartbeat, now)
-    # At each look at blocked goals, the agent thinks in the mode of a goal.
-    modes = _LOOKS if _blocked(situation) else {Mode.REFLECTION}
+    # An agent that thinks about a blocked goal does so in the mode of a goal.
+    modes = _REFLECTING_WHILE_BLOCKED if _blocked_goals(situation) else {Mode.REFLECTION}
     reflected = (
         number
         for number, recent in enumerate(opening.recent_activity.heartbeats, start=1)
@@ -186,9 +185,9 @@ def _wake_reasons(heartbeat: HeartbeatState, opening: Opening) -> WakeReasons:
 def _work(situation: Situation) -> int:
     """Return the number of goals and intents to work on, without the goal to spend less, blocked ones and those whose plan waits.
 
-    An agent looks at its blocked goals as often as it reflects: a model call at each interval would unblock none.
+    An agent thinks about its blocked goals as often as it reflects: a model call at each interval would unblock none.
     """
-    blocked = _blocked(situation)
+    blocked = _blocked_goals(situation)
     saving = {goal.id for goal in situation.goals if goal.rule == GoalRule.SURVIVAL} | blocked
     waiting = situation.waiting_goals | blocked
     goals = sum(
@@ -197,12 +196,12 @@ def _work(situation: Situation) -> int:
     return goals + sum(intent.goal_id not in saving for intent in situation.pending_intents)
 
 
-def _blocked(situation: Situation) -> frozenset[str]:
+def _blocked_goals(situation: Situation) -> frozenset[str]:
     return frozenset(goal.id for goal in situation.active_goals if goal.blocked_by)
 
 
 def _new_proposals(situation: Situation, thought_at: datetime | None) -> int:
-    """Return the number of proposals since the last thought: one that a model has left undecided waits for the next reflection."""
+    """Return the number of proposals since the last thought: those that a model has left undecided wait for the next reflection."""
     times = [proposal.at for proposal in situation.proposals]
     return sum(thought_at is None or at is None or at > thought_at for at in times)
 
@@ -250,10 +249,10 @@ def orient(heartbeat: HeartbeatState) -> Steps[HeartbeatState]:
         vector=focused.vector,
         limit=RELEVANT_SHOWN,
         only=own_past_filter(heartbeat.situation),
+        filters=opening.filters if opening else (),
         # The mood biases this recall, not those of actions.
         mood=opening.mood if opening else None,
     )
-    memories = apply_filters(memories, opening.filters if opening else ())
     held: Sequence[BufferItemView] = []
     if opening and opening.buffer_item_count:
         held = yield BufferItems(

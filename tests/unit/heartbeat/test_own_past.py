@@ -10,6 +10,7 @@ from arbor.heartbeat.own_past import NOT_OWN_HEARTBEATS, choose_memories, own_pa
 from arbor.heartbeat.situation import LastHeartbeat, Mode
 from arbor.memory.recall.recall_request import EVERYTHING
 from arbor.memory.values import HEARTBEATS_SESSION, Recalled, ScoreTerms
+from arbor.selves.memory_filters import BeliefFilter, FilterEffect, MemoryFilter
 from tests.unit.heartbeat.builders import NOW, memory, percept, situation
 from tests.unit.heartbeat.state_builders import heartbeat_of, recalled_memory
 
@@ -91,3 +92,19 @@ def test_others_are_recalled_again_only_where_too_few_are_chosen(others: int, is
         with pytest.raises(StopIteration) as chosen:
             steps.send(found)
         assert len(chosen.value.value) == 5
+
+
+def test_a_memory_hidden_by_a_belief_is_replaced() -> None:
+    rule = MemoryFilter(effect=FilterEffect.HIDE, patterns=("gossip",))
+    steps = recall_memories(
+        heartbeat_of(),
+        "the ferry",
+        limit=2,
+        only=EVERYTHING,
+        filters=[BeliefFilter(rule=rule, confidence=1.0)],
+    )
+    next(steps)
+    facts = [recalled_memory(number) for number in range(2, 7)]
+    with pytest.raises(StopIteration) as chosen:
+        steps.send([recalled_memory(1, content="Gossip about the ferry."), *facts])
+    assert chosen.value.value == facts[:2]

@@ -181,6 +181,12 @@ def test_concurrent_thoughts_come_after_those_of_the_heartbeat() -> None:
     assert [item.text for item in result.thoughts] == ["before", "own", "talk"]
 
 
+def test_a_thought_that_a_conversation_repeats_is_kept_once() -> None:
+    own = [thought("the pier", EARLIER), thought("the crane", EARLIER)]
+    result = merge_memory(WorkingMemory(thoughts=own), WorkingMemory(thoughts=[thought("the pier")]))
+    assert [item.text for item in result.thoughts] == ["the crane", "the pier"]
+
+
 def test_the_oldest_thoughts_are_evicted() -> None:
     own = [thought(f"own {number}", EARLIER) for number in range(MAX_THOUGHTS)]
     result = merge_memory(WorkingMemory(thoughts=own), WorkingMemory(thoughts=[thought("talk")]))

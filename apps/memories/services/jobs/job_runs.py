@@ -119,7 +119,7 @@ def _find_waiting(waiting: str, passed: set[UUID]) -> list[tuple[UUID, UUID]]:
 def expect_runs(periods: Mapping[str, float]) -> None:
     """Record the expected jobs with their periods in seconds, so that a job that never runs is reported. Two statements.
 
-    All other jobs are switched off: they have no period.
+    The period of all other jobs becomes 0: they are switched off.
     """
     runs = [
         JobRun(name=name, period_s=period_s, ended_at=Now(), seconds=0)

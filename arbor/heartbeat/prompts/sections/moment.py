@@ -29,7 +29,7 @@ from arbor.quotations import Data, line
 # From the origin of seed 000.
 SHOWN_PERCEPTS = 5
 OUTCOME_LENGTH = 1_200
-#: The last heartbeat, where a memory of the prompt has its narrative.
+#: Replaces the narrative of the last heartbeat where a recent memory shows it.
 NARRATED_ABOVE = "Its narrative is the latest of yours under Recent experience."
 #: Characters of a percept's data, and of one value.
 DETAIL_LENGTH = 800
@@ -184,7 +184,7 @@ def _memory(memory: MemoryView) -> Iterator[str]:
 
 
 def clusters(clusters: Sequence[ClusterView], data: Data) -> str:
-    """Render clusters; those without a name of their own say nothing."""
+    """Render the clusters that have keywords."""
     entries = (_cluster(cluster) for cluster in clusters if cluster.name != NO_KEYWORDS)
     return data.section("## Activated clusters", entries, otherwise="## Activated clusters\nNone.")
 
