@@ -74,10 +74,13 @@ THRESHOLD_OF = """coalesce((SELECT k.threshold FROM selves_calibration k
 PROMOTED_AS = "CASE WHEN ltrim(m.content) ~ '^(I |I''m |I’m |My )' THEN 'identity' ELSE 'belief' END"
 _SELF_OPENINGS = ("I ", "I'm ", "I’m ", "My ")
 
-# Part: half of the evidence of an insight `p` belongs to the cluster `t`, which is the same insight under a new id.
-_SAME_MEMORIES = """jsonb_array_length(p.evidence) > 0 AND jsonb_array_length(p.evidence) <= 2 * (
-                        SELECT count(*) FROM memories_clustermember s WHERE s.tenant_id = t.tenant_id AND s.cluster_id = t.id
-                        AND p.evidence ? s.memory_id::text)"""
+# Part: the clusters with half of the evidence of an earlier insight, which they would propose again under a new id. One memory
+# alone may be in several clusters.
+_KNOWN_CLUSTERS = """SELECT s.cluster_id FROM selves_proposal p CROSS JOIN LATERAL jsonb_array_elements_text(p.evidence) AS shared (memory)
+                JOIN memories_clustermember s ON s.tenant_id = p.tenant_id AND s.memory_id = CASE
+                    WHEN shared.memory ~ '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' THEN shared.memory::uuid END
+                WHERE p.tenant_id = %(tenant)s AND p.agent_id = %(agent)s AND p.kind = 'insight' AND jsonb_array_length(p.evidence) > 1
+                GROUP BY p.id, s.cluster_id HAVING 2 * count(*) >= max(jsonb_array_length(p.evidence))"""
 
 # Stored insights have their cluster under either of two keys: the second is that of older rows.
 _CANDIDATES = f"""
@@ -116,8 +119,8 @@ SELECT
         WHERE t.tenant_id = %(tenant)s AND t.agent_id = %(agent)s AND NOT t.stale AND t.name <> %(no_keywords)s
             AND 1 - %(cluster_size)s / 2.0 / t.size >= {THRESHOLD_OF.format(kind="'insight'", base="%(insight)s")}
             AND NOT EXISTS (SELECT FROM selves_proposal p WHERE p.tenant_id = t.tenant_id AND p.agent_id = t.agent_id
-                AND (coalesce(p.change->>'cluster', p.change->>'theme') = t.id::text
-                    OR p.kind = 'insight' AND {_SAME_MEMORIES}))
+                AND coalesce(p.change->>'cluster', p.change->>'theme') = t.id::text)
+            AND t.id NOT IN ({_KNOWN_CLUSTERS})
         ORDER BY t.size DESC, t.id LIMIT %(most_insights)s
     ) cluster) AS clusters,
     (SELECT coalesce(json_agg(edge), '[]') FROM (
@@ -131,10 +134,10 @@ SELECT
         WHERE x.tenant_id = %(tenant)s AND x.agent_id = %(agent)s AND x.at >= since.began
             AND x.level >= {THRESHOLD_OF.format(kind="'preconscious'", base="%(edge_level)s")}
             AND m.type = 'semantic' AND m.status = 'active' AND length(m.content) <= 900
-            AND m.source NOT LIKE 'proposal:%%'
             AND (c.last_at IS NULL OR c.last_at < since.began)
             AND NOT EXISTS (SELECT FROM selves_proposal p WHERE p.tenant_id = m.tenant_id AND p.agent_id = m.agent_id
-                AND (p.change->>'preconscious' = m.id::text OR p.change->>'memory' = m.id::text))
+                AND (p.change->>'preconscious' = m.id::text OR p.change->>'memory' = m.id::text
+                    OR p.kind <> 'fact' AND m.source = 'proposal:' || p.id))
         ORDER BY x.level DESC, m.id LIMIT %(most_preconscious)s
     ) edge) AS preconscious,
     (SELECT count(*) FROM selves_proposal WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND status = 'pending'
