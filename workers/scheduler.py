@@ -1,4 +1,4 @@
-"""Celery's scheduler, which a clock that is set back does not stop."""
+"""Celery's scheduler: a clock that is set back does not stop it, and after a start it continues long periods."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from celery import beat
 
 #: The shortest period of the jobs that resume after their last runs; the others begin a period after the start.
 RESUMED_FROM = timedelta(minutes=10)
-#: The time within which overdue jobs are published after the start, not all at once.
+#: Overdue jobs are published at random moments of this time after the start, not all at once.
 SPREAD = timedelta(minutes=2)
 # Incompletely typed.
 _Scheduler: Any = beat.Scheduler
@@ -27,7 +27,7 @@ class Scheduler(_Scheduler):  # type: ignore[misc]
     _last_tick_at: datetime | None = None
 
     def resume_after(self, last_runs: Mapping[str, datetime]) -> None:
-        """Let each long period begin at the job's last run, so that jobs also run where no scheduler runs for a whole period."""
+        """Begin each long period at the job's last run, so that jobs also run where no scheduler runs for a whole period."""
         now: datetime = self.app.now()
         for name, entry in self.schedule.items():
             period = entry.schedule.run_every if name in last_runs else timedelta(0)

@@ -41,6 +41,7 @@ from config.cli.kit.tenancy import (
     in_tenant_transaction,
     with_agent,
 )
+from config.cli.memory.archive import counted_memories
 
 SAVED_COLUMNS = (
     OutputColumn("name", "agent"),
@@ -228,7 +229,7 @@ def merge(agent: ChosenAgent, *, seed: str, trust_foreign: bool, dry_run: bool) 
         for conflict in report.conflicts
     ]
     if report.expired:
-        lines.append(f"  {report.expired} memories have expired and were left out")
+        lines.append(f"  left out, because expired: {counted_memories(report.expired)}")
     if report.postponed:
         lines.append(
             f"  {report.postponed} beliefs and preferences had no room among the proposals: merge again later"

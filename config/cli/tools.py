@@ -110,7 +110,7 @@ def _refresh_output(refreshed: RefreshedServer, tenant_id: UUID, *, word: str) -
 
 
 def remove(name: str, tenant_slug: str | None) -> Output:
-    """Remove a server with its tools, and the trust rules and open approvals of them."""
+    """Remove a server with its tools, their trust rules and open approvals."""
     with tenant_transaction(tenant_of_name(ToolServer, name, tenant_slug)):
         removed = remove_server(server_id=server_by_name(name).id, actor=actor())
         line = row_to_dict(removed, SERVER_COLUMNS)

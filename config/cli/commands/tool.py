@@ -40,7 +40,7 @@ _server = group(
     ),
     tenant_command(
         "remove",
-        "Remove a server with its tools, and the trust rules and open approvals of them.",
+        "Remove a server with its tools, their trust rules and open approvals.",
         argument("name"),
         run="tools:remove",
         examples=("arbor tool server remove weather",),

@@ -237,7 +237,7 @@ def test_a_pause_waits_for_an_ending_heartbeat_and_prevails(agent: Agent) -> Non
         pausing = in_own_connection(lambda: apply(agent, pause_agent))
         await_blocked_session()
         HeartbeatSchedule.objects.update(state=ScheduleState.IDLE)
-    pausing.join(10)
+    pausing.join(60)
     assert states_of(agent) == (AgentStatus.PAUSED, ScheduleState.OFF)
 
 

@@ -63,7 +63,7 @@ def fleet(database: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     worker.start()
     yield
     messages.put(None)
-    worker.join(10)
+    worker.join(60)
 
 
 def test_a_heartbeat_runs_in_this_process_without_a_fleet(arbor: Arbor, active_vega: str) -> None:

@@ -40,7 +40,7 @@ def run_arbor(*arguments: str, url: str, within_s: float) -> subprocess.Complete
 def test_a_process_does_not_serve_as_a_superuser(
     arguments: tuple[str, ...], database: None, postgres: EmbeddedPostgres
 ) -> None:
-    ended = run_arbor(*arguments, url=postgres.superuser_url, within_s=40)
+    ended = run_arbor(*arguments, url=postgres.superuser_url, within_s=120)
     assert ended.returncode == 1
     assert ended.stderr.count("\n") == 1, ended.stderr
     (line,) = ended.stderr.strip().splitlines()

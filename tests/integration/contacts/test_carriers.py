@@ -71,7 +71,7 @@ def test_an_unconfirmed_message_is_repeated_with_its_key(
     assert (current.status, current.attempts) == (DeliveryStatus.PENDING, 1)
     assert f"answered {status}; a receiver confirms a message with 2xx" in current.last_error
     assert current.sent_at is None
-    assert timedelta(seconds=50) < time_until_due(message) <= WAITS[0]
+    assert timedelta(seconds=20) < time_until_due(message) <= WAITS[0]
     make_due(message)
     assert sweep_outbox().enqueued == 1
     run_workers(messages)

@@ -110,7 +110,7 @@ def test_a_killed_delivery_is_repeated_with_the_same_key(
     current = reload(message)
     assert (current.status, current.attempts) == (DeliveryStatus.PENDING, 1)
     assert "whether the message arrived is not known" in current.last_error
-    assert timedelta(seconds=50) < time_until_due(message) <= WAITS[0]
+    assert timedelta(seconds=20) < time_until_due(message) <= WAITS[0]
     make_due(message)
     sweep_outbox()
     run_workers(messages)

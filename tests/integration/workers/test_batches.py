@@ -98,7 +98,7 @@ def test_calls_of_a_message_run_at_once_with_threads(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     agents = [new_agent(tenant, name=f"agent {number}") for number in range(3)]
-    together = threading.Barrier(3, timeout=10)
+    together = threading.Barrier(3, timeout=60)
 
     def wait_for_all(_request: object) -> str:
         together.wait()

@@ -1,4 +1,4 @@
-"""The scheduler under a clock that jumps."""
+"""The scheduler after a start and under a clock that jumps."""
 
 from __future__ import annotations
 

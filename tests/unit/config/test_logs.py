@@ -38,7 +38,7 @@ def written(request: pytest.FixtureRequest) -> Iterator[io.StringIO]:
 
 
 class Terminal(io.StringIO):
-    """A stream that says to be a terminal."""
+    """A stream that claims to be a terminal."""
 
     def isatty(self) -> bool:
         return True

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import time
+from types import SimpleNamespace
 
 import pytest
 
 from arbor.errors import WebFailed, WebRefused
+from arbor.web import lookup
 from arbor.web.lookup import PAGE_LENGTH, SNIPPET_HEADING, Findings, look_up
 from arbor.web.plan import Depth, choose_pages, plan_inquiry
 from arbor.web.ports import Page, ScriptedPages, ScriptedSearch, SearchResult
@@ -69,15 +70,18 @@ def test_a_snippet_replaces_a_failed_page_but_not_a_refused_one() -> None:
         look_up(PLAN, search=search, fetch=Pages({}), deadline_s=5)
 
 
-def test_no_request_is_sent_after_the_deadline() -> None:
+def test_no_request_is_sent_after_the_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = [0.0]
+    monkeypatch.setattr(lookup, "time", SimpleNamespace(monotonic=lambda: clock[0]))
+
     class Slow(ScriptedSearch):
         def search(self, query: str, limit: int, *, deadline_s: float) -> list[SearchResult]:
-            time.sleep(0.05)
+            clock[0] += 5
             return super().search(query, limit, deadline_s=deadline_s)
 
     search = Slow({"": results("a")})
     with pytest.raises(WebFailed, match="the time for this inquiry is over"):
-        look_up(PLAN, search=search, fetch=ScriptedPages({"a": "text"}), deadline_s=0.04)
+        look_up(PLAN, search=search, fetch=ScriptedPages({"a": "text"}), deadline_s=4)
 
     assert search.queries == ["one"]
 

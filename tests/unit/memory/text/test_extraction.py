@@ -104,6 +104,7 @@ def test_a_text_without_white_space_is_read_up_to_the_limit() -> None:
     assert [concept.name for concept in concepts_in(text)] == ["harbour"]
 
 
+@pytest.mark.bar
 def test_long_runs_without_white_space_are_read_once() -> None:
     run = "so-" * (READ_CHARACTERS // 3)
     patterns = (extraction._LINK, extraction._CUT_WORD)
