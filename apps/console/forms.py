@@ -133,19 +133,24 @@ class DestroyAgentForm(ServiceForm):
         return None
 
 
-#: The most agents that forms offer; the command line accepts any name.
+#: The most agents that forms suggest or offer; a field for a name accepts any.
 _AGENTS_OFFERED = 500
 
 
 def agent_choices() -> list[tuple[str, str]]:
-    """Return the agents that forms offer, by name."""
+    """Return the agents that forms suggest or offer, by name."""
     agents = Agent.objects.order_by("name").values_list("id", "name")[:_AGENTS_OFFERED]
     return [(str(agent_id), name) for agent_id, name in agents]
 
 
 def chosen_agent(parameters: Mapping[str, str]) -> Agent | None:
     """Return the agent that the parameter `agent` of an address names, by its id or name; None without such an agent."""
-    text = parameters.get("agent", "").strip()
+    return agent_named(parameters.get("agent", ""))
+
+
+def agent_named(text: str) -> Agent | None:
+    """Return the agent of this id or name; None without such an agent."""
+    text = text.strip()
     agent_id = read_id(text)
     agents = Agent.objects.filter(id=agent_id) if agent_id else Agent.objects.filter(name=text)
     return agents.only("tenant_id", "name").first() if text else None
@@ -176,7 +181,7 @@ class AgentField(forms.CharField):
     def clean(self, value: Any) -> UUID | None:
         """Return the id of the agent. Raises ValidationError if there is none."""
         text = super().clean(value)
-        agent = chosen_agent({"agent": text})
+        agent = agent_named(text)
         if text and agent is None:
             raise ValidationError(f"there is no agent {text!r}; write its name or id")
         return agent.id if agent is not None else None

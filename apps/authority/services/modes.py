@@ -159,7 +159,7 @@ def clear_mode(*, agent_id: UUID | None, prefix: str, actor: str) -> None:
 
 
 def clear_modes_of_actions(*, name_prefix: str, actor: str) -> int:
-    """Remove all rules for actions whose names begin so, each audited, and return their number."""
+    """Remove all rules for actions with a name prefix, each audited; return their number."""
     rows = list(ModeRule.objects.filter(prefix__startswith=action_resource(name_prefix)))
     for row in rows:
         clear_mode(agent_id=row.agent_id, prefix=row.prefix, actor=actor)

@@ -26,7 +26,7 @@ from apps.authority.services.explanations import (
 )
 from apps.authority.services.grants import delegate_capability, grant_capability, revoke_capability
 from apps.console.access import Right, actor_of, has_right, require_member
-from apps.console.forms import chosen_agent
+from apps.console.forms import agent_choices, agent_named
 from apps.console.row_acts import RowAct, run_act
 from apps.console.views import console_page, refuse
 from arbor.agents.capabilities import SCHEME
@@ -38,8 +38,6 @@ from arbor.ids import read_id
 
 #: The longest time of a grant in the form, in days; the command line and the API take dates.
 _MAX_DAYS = 36_500
-#: The most agents that the form of a delegation offers.
-_AGENTS_OFFERED = 200
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,7 +94,6 @@ def _read(request: HttpRequest, agent: Agent) -> CapabilityPage:
             report = explain_denial(agent_id=agent.id, resource=asked)
         except Invalid as error:
             fault = str(error)
-    others = Agent.objects.exclude(id=agent.id).order_by("name").values_list("name", flat=True)
     return CapabilityPage(
         agent=agent,
         grants=[
@@ -112,7 +109,7 @@ def _read(request: HttpRequest, agent: Agent) -> CapabilityPage:
             for row in rows
         ],
         actions=list(ACTIONS),
-        others=list(others[:_AGENTS_OFFERED]),
+        others=[name for _, name in agent_choices() if name != agent.name],
         asked=asked,
         report=report,
         fault=fault,
@@ -133,7 +130,7 @@ def _grant(request: HttpRequest, agent_id: UUID) -> str:
 
 
 def _delegate(request: HttpRequest, agent_id: UUID) -> str:
-    other = chosen_agent({"agent": request.POST.get("to", "")})
+    other = agent_named(request.POST.get("to", ""))
     if other is None:
         raise Invalid("there is no such agent; write the name or id of the one that receives the capability")
     row = delegate_capability(

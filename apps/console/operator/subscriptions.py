@@ -14,7 +14,7 @@ from django.views.decorators.http import require_http_methods
 from apps.agents.models import Agent
 from apps.agents.services.lookup import agent_by_id
 from apps.console.access import Right, actor_of, has_right, require_member
-from apps.console.forms import chosen_agent
+from apps.console.forms import agent_choices, agent_named
 from apps.console.views import console_page, refuse
 from apps.knowledge.models import SignalSubscription
 from apps.knowledge.services.subscriptions import (
@@ -29,9 +29,6 @@ from arbor.errors import ArborError, Invalid, NotFound
 from arbor.ids import read_id
 from arbor.knowledge.subscriptions import SignalSource
 from arbor.signals import CATALOGUE
-
-#: The most agents that the form offers.
-_AGENTS_OFFERED = 200
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,12 +61,11 @@ def show_subscriptions(request: HttpRequest, agent_id: UUID) -> HttpResponse:
             return refuse(request, agent_id=agent_id, attempted="change the subscriptions of an agent")
         _apply(request, agent)
         return HttpResponseRedirect(reverse("admin:agent-subscriptions", args=[agent_id]))
-    others = Agent.objects.exclude(id=agent.id).order_by("name").values_list("name", flat=True)
     page = SubscriptionsPage(
         agent=agent,
         lines=[SubscriptionLine(row=row, about=_about(row)) for row in subscriptions_of(agent.id)],
         signals=[(name.value, kind.meaning) for name, kind in sorted(CATALOGUE.items())],
-        peers=list(others[:_AGENTS_OFFERED]),
+        peers=[name for _, name in agent_choices() if name != agent.name],
         may_operate=has_right(request, Right.OPERATE),
     )
     title = f"Subscriptions of {agent.name}"
@@ -99,9 +95,13 @@ def _end(request: HttpRequest, agent: Agent) -> SignalSubscription:
 
 
 def _wanted(request: HttpRequest) -> NewSubscription:
-    about = request.POST.get("about", "")
+    about, named = request.POST.get("about", ""), request.POST.get("peer", "").strip()
     is_peer = about not in (SignalSource.SHARED, SignalSource.OWN)
-    peer = chosen_agent({"agent": request.POST.get("peer", "")}) if is_peer else None
+    if named and not is_peer:
+        raise Invalid(
+            f"choose another agent to subscribe to the signals of {named[:60]!r}, or leave the name out"
+        )
+    peer = agent_named(named) if is_peer else None
     if is_peer and peer is None:
         raise Invalid("there is no such agent; write the name or id of the other agent")
     return NewSubscription(

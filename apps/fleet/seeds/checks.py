@@ -31,7 +31,9 @@ def check_state(values: Values) -> None:
     except ValidationError as error:
         raise SeedInvalid("state of the seed has notices that this Arbor cannot read") from error
     if not all(_are_counts(counts) for counts in values["learned"].values()):
-        raise SeedInvalid("state of the seed has learned what are no attempts and successes of actions")
+        raise SeedInvalid(
+            "state of the seed has learned values that are no attempts and successes of actions"
+        )
 
 
 def _are_counts(value: Any) -> bool:

@@ -8,7 +8,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from django.db import IntegrityError, transaction
-from django.db.models import Count
+from django.db.models import Count, QuerySet
 
 from apps.agents.models import Agent
 from apps.audit.models import AuditAction
@@ -90,7 +90,7 @@ def list_skills() -> list[FoundSkill]:
 
     A withdrawn global skill is listed only while an agent uses it.
     """
-    users = _users_by_skill()
+    users = _users_by_skill(AgentSkill.objects.all())
     rows: dict[str, Skill | GlobalSkill] = {row.name: row for row in GlobalSkill.objects.all()}
     rows |= {row.name: row for row in Skill.objects.all()}
     return [
@@ -112,12 +112,12 @@ def find_skills(names: Sequence[str]) -> list[FoundSkill]:
     if unknown := [name for name in names if name not in rows]:
         known = ", ".join(skill.name for skill in list_skills()) or "none yet"
         raise NotFound(f"there is no skill {', '.join(map(repr, unknown))}; there is: {known}")
-    users = _users_by_skill()
+    users = _users_by_skill(AgentSkill.objects.filter(name__in=names))
     return [FoundSkill.of(rows[name], agents=users.get(name, 0)) for name in names]
 
 
-def _users_by_skill() -> dict[str, int]:
-    counted = AgentSkill.objects.order_by().values("name").annotate(agents=Count("id"))
+def _users_by_skill(rows: QuerySet[AgentSkill]) -> dict[str, int]:
+    counted = rows.order_by().values("name").annotate(agents=Count("id"))
     return dict(counted.values_list("name", "agents"))
 
 

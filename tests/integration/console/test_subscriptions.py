@@ -47,6 +47,7 @@ def test_an_operator_subscribes_and_unsubscribes_an_agent(
     for invalid in (
         {"act": "add", "names": "", "about": "self"},
         {"act": "add", "names": "memory.goal_*", "about": "peer", "peer": "Nobody"},
+        {"act": "add", "names": "memory.goal_*", "about": "self", "peer": lyra.name},
         {"act": "end", "subscription": "x"},
     ):
         assert "Nothing was changed" in operator.post(address, invalid, follow=True).content.decode()

@@ -108,12 +108,13 @@ document.addEventListener("submit", (event) => {
   }
 });
 
-// The page that shows why a form was refused gets back what was typed into it, except secrets.
+// The page that shows why a form was refused gets back what was typed into it, except secrets, which addresses may contain too;
+// never in another tenant.
 const TYPED = "arbor-typed";
 const FIELDS = "textarea, select, input:not([type=hidden], [type=password], [type=file], [type=checkbox], [type=radio])";
-const SECRET = /secret|password|token|key/;
+const SECRET = /secret|password|token|key|url|target/;
 const typedFields = (form) => [...form.elements].filter((field) => field.matches(FIELDS) && !SECRET.test(field.name));
-const describeForm = (form) => `${location.pathname} ${form.getAttribute("action")} ${form.querySelector("input[name=act]")?.value}`;
+const describeForm = (form) => `${pageTenant()} ${location.pathname} ${form.getAttribute("action")} ${form.querySelector("input[name=act]")?.value}`;
 function storeTyped(form) {
   if (form.method !== "post") return;
   const values = typedFields(form).map((field) => field.value);
