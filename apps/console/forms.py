@@ -21,7 +21,7 @@ from unfold.widgets import (
 )
 
 from apps.agents.models import Agent, BuiltinTemplate, Template
-from apps.agents.services.lookup import NAME_LENGTH
+from apps.agents.services.lookup import NAME_LENGTH, find_agent
 from apps.console.pages.models import model_suggestions
 from apps.contacts.services.channels import NAME_LENGTH as CHANNEL_NAME_LENGTH
 from apps.contacts.services.channels import TARGET_LENGTH, NewChannel, add_channel
@@ -29,8 +29,7 @@ from apps.fleet.creation import LONGEST_INTERVAL, create_agent
 from apps.fleet.lifecycle import destroy_agent, start_agent
 from apps.tenants.scope import APP
 from arbor.contacts.values import Audience, ChannelKind
-from arbor.errors import AlreadyExists, ArborError, IdentityRefused, Invalid
-from arbor.ids import read_id
+from arbor.errors import AlreadyExists, ArborError, IdentityRefused, Invalid, NotFound
 
 
 class ServiceForm(forms.Form):
@@ -149,11 +148,11 @@ def chosen_agent(parameters: Mapping[str, str]) -> Agent | None:
 
 
 def agent_named(text: str) -> Agent | None:
-    """Return the agent of this id or name; None without such an agent."""
-    text = text.strip()
-    agent_id = read_id(text)
-    agents = Agent.objects.filter(id=agent_id) if agent_id else Agent.objects.filter(name=text)
-    return agents.only("tenant_id", "name").first() if text else None
+    """Return the agent of this id or name, as commands find it; None without such an agent."""
+    try:
+        return find_agent(text)
+    except NotFound:
+        return None
 
 
 class _AgentInput(UnfoldAdminTextInputWidget):  # type: ignore[misc]

@@ -13,7 +13,7 @@ from arbor.errors import LimitReached
 _LOCK = "SELECT pg_advisory_xact_lock(hashtextextended(%(table)s, 0) # hashtextextended(%(tenant)s::text, 0))"
 
 
-def require_room(rows: QuerySet[Any], *, most: int, refusal: str) -> None:
+def check_row_limit(rows: QuerySet[Any], *, most: int, refusal: str) -> None:
     """Raise LimitReached with the refusal if there are `most` of the current tenant's rows.
 
     Another transaction that adds a row of the same model waits for the end of this one, so that both cannot take the last place.

@@ -219,9 +219,14 @@ def _of_profile(resource: str, profile: TrustProfile) -> ModeDecision:
     return ModeDecision(mode=rule.mode, prefix=rule.prefix, source=ModeSource.RULE)
 
 
+def is_below(resource: str, prefix: str) -> bool:
+    """Return whether a rule for the prefix concerns the resource: it is the same, or below it."""
+    parts = _parts(prefix)
+    return _parts(resource)[: len(parts)] == parts
+
+
 def _longest(resource: str, rules: Iterable[TrustRule]) -> TrustRule | None:
-    named = _parts(resource)
-    matching = [rule for rule in rules if named[: len(parts := _parts(rule.prefix))] == parts]
+    matching = [rule for rule in rules if is_below(resource, rule.prefix)]
     return max(matching, key=lambda rule: len(_parts(rule.prefix)), default=None)
 
 

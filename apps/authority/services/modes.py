@@ -14,6 +14,7 @@ from apps.audit.models import AuditAction
 from apps.audit.services import record
 from apps.authority.models import ActionApproval, AgentTrust, ModeRule, TrustScore
 from apps.signals.services.emission import emit
+from apps.tenants.limits import check_row_limit
 from apps.tenants.scope import current_tenant
 from arbor.agents.template import TrustTier
 from arbor.audit.changes import change_of
@@ -30,9 +31,10 @@ from arbor.authority.modes import (
     ceiling_of,
     check_prefix,
     effective_mode,
+    is_below,
 )
 from arbor.authority.trust_tiers import TIER_PRESETS
-from arbor.errors import Invalid, LimitReached, NotFound
+from arbor.errors import Invalid, NotFound
 from arbor.heartbeat.actions import ACTIONS
 from arbor.signals import SignalName, signal
 
@@ -112,8 +114,9 @@ def set_mode(*, agent_id: UUID | None, prefix: str, mode: TrustMode, actor: str)
         raise Invalid(f"{prefix} is never above {ceiling}; choose block or {ceiling}")
     whose = "all agents" if agent_id is None else agent_by_id(agent_id).name
     rules = _rows(agent_id)
-    if rules.count() >= MAX_RULES and not rules.filter(prefix=prefix).exists():
-        raise LimitReached(f"there are at most {MAX_RULES} trust rules for {whose}; remove one first")
+    if not rules.filter(prefix=prefix).exists():
+        refusal = f"there are at most {MAX_RULES} trust rules for {whose}; remove one first"
+        check_row_limit(rules, most=MAX_RULES, refusal=refusal)
     # Another transaction may set the same rule at this moment: `get_or_create` waits for it, and locks the rule.
     row: ModeRule
     row, is_new = rules.select_for_update().get_or_create(
@@ -158,9 +161,11 @@ def clear_mode(*, agent_id: UUID | None, prefix: str, actor: str) -> None:
     _emit(agent_id, name=whose, resource=prefix, actor=actor)
 
 
-def clear_modes_of_actions(*, name_prefix: str, actor: str) -> int:
-    """Remove all rules for actions with a name prefix, each audited; return their number."""
-    rows = list(ModeRule.objects.filter(prefix__startswith=action_resource(name_prefix)))
+def clear_modes_below(*, resource: str, actor: str) -> int:
+    """Remove all rules for a resource and for those below it, each audited, and return their number."""
+    # The condition also finds `mcp.weather-2` for `mcp.weather`.
+    alike = ModeRule.objects.filter(prefix__startswith=resource)
+    rows = [row for row in alike if is_below(row.prefix, resource)]
     for row in rows:
         clear_mode(agent_id=row.agent_id, prefix=row.prefix, actor=actor)
     return len(rows)

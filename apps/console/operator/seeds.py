@@ -276,7 +276,7 @@ def _rows_of(report: SeedReport) -> str:
 def _merged(report: MergeReport) -> str:
     verb = "would get" if report.dry_run else "got"
     known, conflicts = sum(report.known.values()), len(report.conflicts)
-    expired = f" {report.expired} memories have expired." if report.expired else ""
+    expired = f" Left out because they have expired: {report.expired}." if report.expired else ""
     later = f" {report.postponed} proposals have no room: merge again later." if report.postponed else ""
     return (
         f"{report.name} {verb} {report.memories} memories and {report.proposals} proposals from {report.from_name};"

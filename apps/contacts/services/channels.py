@@ -17,7 +17,7 @@ from apps.audit.services import record
 from apps.contacts.models import Channel, OutboxMessage
 from apps.contacts.services.carriers import carrier_of
 from apps.tenants.keys import master_keys
-from apps.tenants.limits import require_room
+from apps.tenants.limits import check_row_limit
 from apps.tenants.names import find_by_name, valid_row_name
 from apps.tenants.scope import current_tenant
 from arbor.adapters.webhook import check_url, redact_url
@@ -86,7 +86,7 @@ def add_channel(
         audience=audience,
         target=target,
     )
-    require_room(
+    check_row_limit(
         Channel.objects.filter(Q(agent_id=agent_id), audience=audience),
         most=MAX_CHANNELS,
         refusal=f"{'an agent' if agent_id else 'a tenant'} has at most {MAX_CHANNELS} channels for the audience {audience};"

@@ -15,7 +15,7 @@ from apps.audit.models import AuditAction
 from apps.audit.services import record
 from apps.contacts.models import Hook
 from apps.contacts.services.signing_secrets import OVERLAP, SecretPair, rotate_secret, seal_pair
-from apps.tenants.limits import require_room
+from apps.tenants.limits import check_row_limit
 from apps.tenants.names import find_by_name, valid_row_name
 from apps.tenants.scope import current_tenant
 from arbor.contacts.hook_messages import parse_body
@@ -68,7 +68,7 @@ def create_hook(new: NewHook, *, actor: str) -> HookWithSecret:
         events=valid_events(new.events),
         mapping=_valid_mapping(HookKind(new.kind), new.mapping),
     )
-    require_room(
+    check_row_limit(
         Hook.objects.all(),
         most=MAX_HOOKS,
         refusal=f"a tenant has at most {MAX_HOOKS} hooks; delete one that is not needed",

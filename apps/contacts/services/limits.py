@@ -11,12 +11,13 @@ from django.db.models import Max
 
 from apps.agents.models import AgentState
 from apps.contacts.models import OutboxMessage
-from arbor.contacts.cooldown import REACH_OUT_USER, refusals
-from arbor.contacts.values import Audience
+from arbor.contacts.cooldown import REACH_OUT_USER, ContactLimits, refusals
+from arbor.contacts.values import Audience, DeliveryStatus
 from arbor.heartbeat.situation import Environment
 
-#: The time in which no unanswered text is sent to users again; less than a day, so that a daily report may stay the same.
-REPEATS_AFTER = timedelta(hours=20)
+#: No unanswered text is sent to users again within this number of cool-downs, 20 hours; less than a day, so that a daily report may stay
+#: the same.
+COOLDOWNS_BEFORE_REPEAT = 5
 UNANSWERED_REPEAT = "you wrote the same to your user lately, and they have not written since; say something else, or wait for them"
 
 
@@ -44,13 +45,16 @@ def outbox_refusals(*, agent_id: UUID, key: str, text: str, now: datetime) -> Ma
     latest = messages.filter(audience=Audience.USER).aggregate(at=Max("created_at"))["at"]
     today = messages.filter(audience=Audience.PUBLIC, created_at__gt=now - timedelta(hours=24))
     published = today.order_by().values("heartbeat_id", "content").distinct().count()
-    since = max(now - REPEATS_AFTER, contact or now - REPEATS_AFTER)
-    unanswered = messages.filter(audience=Audience.USER, content=text, created_at__gt=since)
+    limits: ContactLimits = settings.ARBOR_CONTACT_LIMITS
+    since = now - COOLDOWNS_BEFORE_REPEAT * limits.cooldown
+    since = max(since, contact or since)
+    arriving = messages.exclude(status__in=(DeliveryStatus.FAILED, DeliveryStatus.CANCELLED))
+    unanswered = arriving.filter(audience=Audience.USER, content=text, created_at__gt=since)
     reasons = refusals(
         hours_since_reach_out=_hours(latest, now),
         hours_since_user=_hours(contact, now),
         public_today=published,
-        limits=settings.ARBOR_CONTACT_LIMITS,
+        limits=limits,
     )
     return {REACH_OUT_USER: UNANSWERED_REPEAT, **reasons} if unanswered.exists() else reasons
 

@@ -16,7 +16,7 @@ from apps.audit.services import record
 from apps.contacts.models import SignalWebhook
 from apps.contacts.services.signing_secrets import OVERLAP, SecretPair, rotate_secret, seal_pair
 from apps.signals.services.reading import SignalFilter, horizon
-from apps.tenants.limits import require_room
+from apps.tenants.limits import check_row_limit
 from apps.tenants.names import find_by_name, valid_row_name
 from apps.tenants.scope import current_tenant
 from arbor.adapters.webhook import check_url, redact_url
@@ -57,7 +57,7 @@ def create_webhook(
         agent_id=agent_id,
         position=str(horizon()),
     )
-    require_room(
+    check_row_limit(
         SignalWebhook.objects.all(),
         most=MAX_WEBHOOKS,
         refusal=f"a tenant has at most {MAX_WEBHOOKS} webhooks; delete one that is not needed",

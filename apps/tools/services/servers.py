@@ -12,10 +12,10 @@ from django.db import IntegrityError, transaction
 from apps.audit.models import AuditAction
 from apps.audit.services import record
 from apps.authority.services.approvals import expire_approvals_of_actions
-from apps.authority.services.modes import clear_modes_of_actions
+from apps.authority.services.modes import clear_modes_below
 from apps.queues import Task, TaskMessage, enqueue
 from apps.tenants.keys import master_keys
-from apps.tenants.limits import require_room
+from apps.tenants.limits import check_row_limit
 from apps.tenants.names import find_by_name
 from apps.tenants.scope import current_tenant, release_connection, tenant_transaction
 from apps.tools.clients import tool_client
@@ -23,9 +23,10 @@ from apps.tools.models import ToolServer
 from apps.tools.services.listing import ListingChange, store_listing
 from apps.tools.services.tools import set_agents
 from arbor.adapters.webhook import check_url, redact_url
+from arbor.authority.grants import action_resource
 from arbor.errors import AlreadyExists, Invalid, NotFound, ToolFailed
 from arbor.ids import uuid7
-from arbor.tools.names import action_of, check_server_name
+from arbor.tools.names import PREFIX, action_of, check_server_name
 from arbor.tools.ports import ToolServerAddress
 from arbor.tools.secrets import seal_server_secret, unseal_server_secret
 
@@ -58,7 +59,7 @@ def add_server(*, name: str, url: str, actor: str, secret: str = "") -> ToolServ
         url=_valid_url(url.strip()),
     )
     server.sealed_secret = _sealed(server, secret.strip())
-    require_room(
+    check_row_limit(
         ToolServer.objects.all(),
         most=MAX_SERVERS,
         refusal=f"a tenant has at most {MAX_SERVERS} tool servers; remove one that is not needed",
@@ -81,9 +82,9 @@ def remove_server(*, server_id: UUID, actor: str) -> ToolServer:
     Trust rules and open approvals of its tools end too: a later server of the same name must not inherit them.
     """
     server = server_by_id(server_id)
-    tools, why = action_of(server.name, ""), f"the tool server {server.name} was removed"
-    ended = expire_approvals_of_actions(name_prefix=tools, why=why, actor=actor)
-    cleared = clear_modes_of_actions(name_prefix=tools, actor=actor)
+    why = f"the tool server {server.name} was removed"
+    ended = expire_approvals_of_actions(name_prefix=action_of(server.name, ""), why=why, actor=actor)
+    cleared = clear_modes_below(resource=action_resource(f"{PREFIX}{server.name}"), actor=actor)
     server = lock_server(server_id)
     for tool in server.tools.all():
         set_agents(tool.action, (), actor=actor)

@@ -12,7 +12,7 @@ from apps.audit.models import AuditAction
 from apps.audit.services import record
 from apps.authority.services.explanations import agents_with_action
 from apps.authority.services.grants import grant_actions, grant_to_all, revoke_actions
-from apps.tenants.limits import require_room
+from apps.tenants.limits import check_row_limit
 from apps.tools.models import Tool
 from arbor.agents.energy import ENERGY_CEILING
 from arbor.errors import Invalid, NotFound, PreconditionFailed
@@ -45,7 +45,7 @@ def allow_tool(
         raise Invalid(f"{tool.server.name} no longer lists {tool.name}; refresh the server once it does")
     if cost is not None and not 0 <= cost <= ENERGY_CEILING:
         raise Invalid(f"a tool's price in energy must be 0 to {ENERGY_CEILING}, got {cost}")
-    require_room(
+    check_row_limit(
         Tool.objects.exclude(id=tool_id).filter(status=ToolStatus.ALLOWED),
         most=MAX_ALLOWED,
         refusal=f"a tenant allows at most {MAX_ALLOWED} tools; withdraw one that is not needed",

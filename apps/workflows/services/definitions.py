@@ -15,7 +15,7 @@ from django.db import IntegrityError, transaction
 from apps.agents.services.lookup import find_agent
 from apps.audit.models import AuditAction
 from apps.audit.services import record
-from apps.tenants.limits import require_room
+from apps.tenants.limits import check_row_limit
 from apps.tenants.scope import current_tenant
 from apps.workflows.models import Workflow, WorkflowRun, WorkflowVersion
 from arbor.audit.changes import AuditChange, change_of
@@ -83,7 +83,7 @@ def create_workflow(*, request: WorkflowRequest, actor: str) -> Workflow:
         )
     if request.source is None:
         raise Invalid(f"the workflow {name} needs a definition: a graph in DOT")
-    require_room(
+    check_row_limit(
         Workflow.objects.all(),
         most=MAX_WORKFLOWS,
         refusal=f"a tenant has at most {MAX_WORKFLOWS} workflows; delete one first",

@@ -112,11 +112,12 @@ def test_tools_of_another_tenant_are_not_found(owner: Caller, outsider: Caller, 
 
 def test_a_removed_server_leaves_no_rules_and_approvals(tenant: Tenant, owner: Caller) -> None:
     server = owner.post("/tool-servers", SERVER).json()
-    forecast, other = action_resource("mcp.weather.forecast"), action_resource("reach_out_public")
+    names = ("mcp.weather.forecast", "mcp.weather", "mcp.weather/**", "mcp.weather-2", "reach_out_public")
+    *of_server, of_other_server, other = map(action_resource, names)
     with tenant_transaction(tenant.id):
         agent = AgentFactory()
         for agent_id in (agent.id, None):
-            for prefix in (forecast, other):
+            for prefix in (*of_server, of_other_server, other):
                 set_mode(agent_id=agent_id, prefix=prefix, mode=TrustMode.ASK, actor="test")
         request = {"agent": agent, "action": "mcp.weather.forecast"}
         approved = ActionApprovalFactory(**request, status=ApprovalStatus.APPROVED)
@@ -125,12 +126,12 @@ def test_a_removed_server_leaves_no_rules_and_approvals(tenant: Tenant, owner: C
     assert owner.delete(f"/tool-servers/{server['id']}").status_code == 200
 
     with tenant_transaction(tenant.id):
-        assert set(ModeRule.objects.values_list("prefix", flat=True)) == {other}
+        assert set(ModeRule.objects.values_list("prefix", flat=True)) == {of_other_server, other}
         approved.refresh_from_db()
         of_another.refresh_from_db()
         assert (approved.status, of_another.status) == ("expired", "pending")
         messages = set(AuditEvent.objects.values_list("message", flat=True))
     assert {
-        "removed the tool server weather; trust rules ended: 2, open approvals: 1",
+        "removed the tool server weather; trust rules ended: 6, open approvals: 1",
         "the request to mcp.weather.forecast expired: the tool server weather was removed",
     } <= messages
