@@ -35,7 +35,7 @@ def _record_expected(sender: Any = None, **_: Any) -> None:
         if sender is not None:
             sender.scheduler.resume_after(last_runs())
     except DatabaseError as error:
-        log.warning("expected_runs_write_failed", error=str(error).strip())
+        log.warning("expected_runs_failed", error=str(error).strip())
     finally:
         connections[APP].close()
 

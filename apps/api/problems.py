@@ -158,9 +158,13 @@ def kind_of(error: type[Exception]) -> str:
 
 def _refused(request: HttpRequest, error: HttpError) -> JsonResponse:
     """Answer a request that the framework refused, such as one with a body that is not JSON."""
+    return problem(request, status=error.status_code, detail=refusal_text(error))
+
+
+def refusal_text(error: HttpError) -> str:
+    """Return the reason why the framework refused a request; of a body that is not JSON, with the place."""
     fault = error.__cause__
-    detail = f"the body must be JSON: {fault}" if isinstance(fault, ValueError) else str(error)
-    return problem(request, status=error.status_code, detail=detail)
+    return f"the body must be JSON: {fault}" if isinstance(fault, ValueError) else str(error)
 
 
 def _invalid(request: HttpRequest, error: RequestInvalid) -> JsonResponse:

@@ -13,7 +13,7 @@ from ninja.errors import AuthenticationError, HttpError
 from ninja.errors import ValidationError as RequestInvalid
 from psycopg.errors import QueryCanceled
 
-from apps.api.problems import status_of
+from apps.api.problems import refusal_text, status_of
 from apps.api.requests import request_id_of
 from apps.api.threads import DATABASE_AWAY, TOO_SLOW, UNSTORABLE
 from arbor import errors
@@ -94,7 +94,7 @@ def handle_openai_errors(api: NinjaAPI) -> None:
         DataError: lambda _request, _error: error_response(UNSTORABLE, status=HTTPStatus.BAD_REQUEST),
         OperationalError: _database_away,
         InterfaceError: _database_away,
-        HttpError: lambda _request, error: error_response(str(error), status=error.status_code),
+        HttpError: lambda _request, error: error_response(refusal_text(error), status=error.status_code),
         Exception: _failed,
     }
     for kind, handler in handlers.items():

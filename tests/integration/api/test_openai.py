@@ -140,6 +140,17 @@ def test_a_model_name_that_no_agent_has_is_refused(
     assert get(owner, "/models/a%00b").status_code == 404
 
 
+def test_a_body_that_is_not_json_is_refused_with_the_place(owner: Caller) -> None:
+    answer = owner.client.post(
+        "/v1/embeddings",
+        data=b'{"model": "default", ',
+        content_type="application/json",
+        headers={"Authorization": f"Bearer {owner.token}"},
+    )
+    assert answer.status_code == 400
+    assert answer.json()["error"]["message"].startswith("the body must be JSON: ")
+
+
 def test_half_a_surrogate_pair_is_not_embedded(owner: Caller) -> None:
     answer = owner.client.post(
         "/v1/embeddings",

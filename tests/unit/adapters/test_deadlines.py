@@ -253,7 +253,7 @@ def test_calls_beyond_the_connections_fail_after_a_wait(stub: RunningStub) -> No
     patient = httpx.Timeout(connect=5.0, write=5.0, read=None, pool=0.3)
     with httpx.Client(transport=DeadlineTransport(connections=1), timeout=patient) as narrow:
         silent = model_at(stub.base_url, narrow, model="stub-silent")
-        holder = threading.Thread(target=failure_of, args=[silent], kwargs={"deadline_s": 2.0})
+        holder = threading.Thread(target=failure_of, args=[silent], kwargs={"deadline_s": 4.0})
         holder.start()
         while stub.stats()["waiting"] == 0:
             time.sleep(0.01)
