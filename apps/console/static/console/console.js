@@ -108,12 +108,12 @@ document.addEventListener("submit", (event) => {
   }
 });
 
-// The page that shows why a form was refused gets back what was typed into it, except secrets, which addresses may contain too;
+// The page that shows why a form was refused gets back what was typed into it, except confirmations, and secrets, which addresses may contain too;
 // never in another tenant.
 const TYPED = "arbor-typed";
 const FIELDS = "textarea, select, input:not([type=hidden], [type=password], [type=file], [type=checkbox], [type=radio])";
-const SECRET = /secret|password|token|key|url|target/;
-const typedFields = (form) => [...form.elements].filter((field) => field.matches(FIELDS) && !SECRET.test(field.name));
+const LEFT_OUT = /secret|password|token|key|url|target|confirm/;
+const typedFields = (form) => [...form.elements].filter((field) => field.matches(FIELDS) && !LEFT_OUT.test(field.name));
 const describeForm = (form) => `${pageTenant()} ${location.pathname} ${form.getAttribute("action")} ${form.querySelector("input[name=act]")?.value}`;
 function storeTyped(form) {
   if (form.method !== "post") return;
@@ -126,7 +126,8 @@ document.addEventListener("DOMContentLoaded", () => {
   const form = document.forms[place];
   if (!form || describeForm(form) !== described || !document.querySelector(".errornote")) return;
   typedFields(form).forEach((field, index) => {
-    if (!field.value || field.matches("select")) field.value = values[index] ?? "";
+    const isOffered = !field.options || [...field.options].some((option) => option.value === values[index]);
+    if (isOffered && (field.options || !field.value)) field.value = values[index] ?? "";
   });
   form.closest("details")?.setAttribute("open", "");
 });
