@@ -5,9 +5,10 @@
 VENV := .venv/bin
 # The number of processes that run tests.
 JOBS ?= 2
-# Tests that start whole systems are distributed by file, each file with folders and ports of its own. They wait half of the time,
-# for processes that start and leases that end, so they run beside the other tests. Their output follows.
+# Tests that start systems or processes are distributed by file, each file with folders and ports of its own. They wait half of the
+# time, for processes that start and leases that end, so they run beside the other tests. Their output follows.
 SYSTEMS ?= $(shell expr $(JOBS) + 1)
+SYSTEMS_TESTS := tests/acceptance tests/integration/processes
 SYSTEMS_OUTPUT := .pytest_cache/systems.txt
 
 help: ## List the targets
@@ -43,11 +44,11 @@ prepared:
 	@$(VENV)/python -m tests.prepare
 
 cases:
-	$(VENV)/pytest -n $(JOBS) --dist worksteal -m "not bar" --ignore tests/acceptance $(ARGS)
+	$(VENV)/pytest -n $(JOBS) --dist worksteal -m "not bar" $(SYSTEMS_TESTS:%=--ignore %) $(ARGS)
 
 systems:
 	@mkdir -p $(dir $(SYSTEMS_OUTPUT))
-	$(VENV)/pytest -n $(SYSTEMS) --dist loadfile --no-loadscope-reorder -m "not bar" $(ARGS) tests/acceptance > $(SYSTEMS_OUTPUT) 2>&1
+	$(VENV)/pytest -n $(SYSTEMS) --dist loadfile --no-loadscope-reorder -m "not bar" $(ARGS) $(SYSTEMS_TESTS) > $(SYSTEMS_OUTPUT) 2>&1
 
 test: setup ## Run every test except those of `make bars`, after the checks of `make check`
 	@$(MAKE) --no-print-directory -j 2 types rules prepared

@@ -25,7 +25,7 @@ from config.supervisor.managed_process import ManagedProcess, PartStatus
 from config.supervisor.run_folder import end_orphans, find_orphans, mark
 from config.supervisor.supervisor import Supervisor
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 PATH = {"PATH": os.defpath}
 
 #: The state of each part, by its name.

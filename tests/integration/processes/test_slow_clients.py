@@ -18,7 +18,7 @@ import pytest
 from config.cli.installation.web import MAX_BODY_BYTES, MAX_HEAD_BYTES, THREADS, RequestRefused, missing_bytes
 from config.servers.ports import free_port
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 #: An application that returns the length of a body, served by the console's worker, which waits a short time for requests.
 SERVER = """
 import sys, time

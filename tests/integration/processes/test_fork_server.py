@@ -18,7 +18,7 @@ from config.supervisor.launch import Launch
 from config.supervisor.managed_process import ManagedProcess
 from config.supervisor.run_folder import find_orphans
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 
 class ForkServerPart:
@@ -56,7 +56,7 @@ from config.supervisor.log import Log, Mask
 from config.supervisor.managed_process import ManagedProcess
 from config.supervisor.run_folder import mark
 from config.supervisor.supervisor import Supervisor
-from tests.integration.test_fork_server import ForkServerPart
+from tests.integration.processes.test_fork_server import ForkServerPart
 folder = Path(sys.argv[1])
 env = {**os.environ, "ONLY_BEFORE": "yes", **mark(folder)}
 fork_server_part = ForkServerPart(env)

@@ -274,7 +274,7 @@ time.sleep(60)
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux signals a child whose parent has died")
 def test_servers_end_with_the_process_that_started_them(tmp_folder: Path) -> None:
     command = [sys.executable, "-c", SCRIPT, str(tmp_folder)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, cwd=Path(__file__).parents[2]) as parent:
+    with subprocess.Popen(command, stdout=subprocess.PIPE, cwd=Path(__file__).parents[3]) as parent:
         assert parent.stdout is not None
         assert parent.stdout.readline() == b"ready\n"
         parent.kill()
