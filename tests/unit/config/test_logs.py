@@ -10,8 +10,10 @@ from collections.abc import Iterator
 
 import pytest
 import structlog
+from structlog.testing import capture_logs
 
 from config.logs import logging_config
+from tests.support.settings import read_settings
 
 URL = "postgres://arbor:a-password@db.example:5432/arbor"
 
@@ -116,3 +118,12 @@ def test_a_message_with_color_codes_is_not_repeated(written: io.StringIO) -> Non
     )
     assert "Started process [7]" in written.getvalue()
     assert "color_message" not in written.getvalue()
+
+
+def test_loggers_in_use_are_captured_after_settings_are_read() -> None:
+    log = structlog.get_logger("in_use")
+    log.info("first_message_logged")
+    read_settings()
+    with capture_logs() as logs:
+        log.info("second_message_logged")
+    assert [line["event"] for line in logs] == ["second_message_logged"]
