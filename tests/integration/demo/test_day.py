@@ -24,12 +24,7 @@ from apps.agents.models import Agent, AgentState
 from apps.agents.services.templates import seed_builtin_templates
 from apps.goals.models import Goal
 from apps.heartbeats.models import Heartbeat, HeartbeatStatus
-from apps.maintenance.services.consolidation import consolidate, maintain_episodes
 from apps.memories.models import Memory
-from apps.memories.services.clusters.job import maintain_clusters
-from apps.memories.services.embedding.backlog import embed_backlog
-from apps.memories.services.graph.neighborhoods import refresh_neighborhoods
-from apps.memories.services.retention.buffer import promote_buffers
 from apps.tenants.scope import tenant_transaction
 from apps.tenants.services import tenant_by_slug
 from arbor.goals.values import GoalLayer, GoalState
@@ -37,6 +32,7 @@ from arbor.selves.drives import Drive, read_drives
 from config.demo.installation import TENANTS, make_demo
 from tests.factories.users import UserFactory
 from tests.integration.heartbeats.fleet import Fleet, a_fleet
+from tests.support.maintenance import JOBS
 from tests.support.moved_clock import MovedClock, moved_clock
 
 DAY = timedelta(hours=24)
@@ -48,15 +44,6 @@ STORY = os.environ.get("DEMO_DAY_STORY", "")
 
 #: A thought about a memory that speaks of the question's subject.
 _FOUND = re.compile(r"I wondered: more about “(\w+)”\. I think of this: .*\b\1\b")
-
-JOBS: tuple[Callable[[], object], ...] = (
-    embed_backlog,
-    maintain_episodes,
-    consolidate,
-    maintain_clusters,
-    refresh_neighborhoods,
-    promote_buffers,
-)
 
 
 @dataclass(kw_only=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
@@ -19,31 +19,19 @@ from apps.calls.models import DailyUsage
 from apps.fleet.contact import message_agent
 from apps.goals.models import Goal
 from apps.heartbeats.models import Heartbeat, HeartbeatStatus
-from apps.maintenance.services.consolidation import consolidate, maintain_episodes
 from apps.memories.models import Cluster
-from apps.memories.services.clusters.job import maintain_clusters
-from apps.memories.services.embedding.backlog import embed_backlog
-from apps.memories.services.graph.neighborhoods import refresh_neighborhoods
-from apps.memories.services.retention.buffer import promote_buffers
 from apps.tenants.scope import tenant_transaction
 from arbor.models.ports import ModelRequest
 from tests.integration.heartbeats.conftest import state_of
 from tests.integration.heartbeats.fleet import Fleet
 from tests.integration.heartbeats.heartbeat_runner import Script, store_fact, text_of
+from tests.support.maintenance import JOBS
 from tests.support.moved_clock import MovedClock, moved_clock
 
 HOUR = timedelta(hours=1)
 DAYS = 4
 #: Hours between two rounds of maintenance.
 MAINTAINED_EVERY = 8
-JOBS: tuple[Callable[[], object], ...] = (
-    embed_backlog,
-    maintain_episodes,
-    consolidate,
-    maintain_clusters,
-    refresh_neighborhoods,
-    promote_buffers,
-)
 CRANE = "The harbour crane is the key to everything."
 FACT = "The harbour crane was built in 1904 by the brothers Falk."
 QUESTION = "What do you know about the harbour crane?"
