@@ -229,9 +229,7 @@ def test_a_changed_tool_is_suspended_until_it_is_allowed_again(
     assert (first_action(agent)["outcome"], weather.calls) == ("success", [("Bergen", 1)])
 
 
-def test_a_call_of_a_tool_allowed_anew_names_the_cause(
-    tenant: Tenant, agent: Agent, weather: RunningServer
-) -> None:
+def test_a_tool_allowed_anew_names_the_cause(tenant: Tenant, agent: Agent, weather: RunningServer) -> None:
     tool = allow_forecast(tenant, weather)
     request = ToolRequest(tool_id=tool.id, fingerprint="before", arguments={"harbour": "Bergen"})
 
