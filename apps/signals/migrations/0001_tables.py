@@ -1,6 +1,7 @@
 """The table of signals, and the functions that number its rows."""
 
 import apps.tenants.fields
+import apps.tenants.table_creation
 import django.db.models.deletion
 from django.db import migrations, models
 
@@ -31,23 +32,27 @@ class Migration(migrations.Migration):
     ]
 
     operations = [
-        migrations.CreateModel(
-            name='SignalBatch',
-            fields=[
-                ('id', models.UUIDField(editable=False, primary_key=True, serialize=False)),
-                ('agent_id', models.UUIDField(null=True)),
-                ('heartbeat_id', models.UUIDField(null=True)),
-                ('at', models.DateTimeField()),
-                ('signals', apps.tenants.fields.PackedList(default=list)),
-                ('tenant', models.ForeignKey(db_constraint=False, db_index=False, editable=False, on_delete=django.db.models.deletion.CASCADE, related_name='+', to='tenants.tenant')),
+        apps.tenants.table_creation.CreateModels(
+            operations=[
+                migrations.CreateModel(
+                    name='SignalBatch',
+                    fields=[
+                        ('id', models.UUIDField(editable=False, primary_key=True, serialize=False)),
+                        ('agent_id', models.UUIDField(null=True)),
+                        ('heartbeat_id', models.UUIDField(null=True)),
+                        ('at', models.DateTimeField()),
+                        ('signals', apps.tenants.fields.PackedList(default=list)),
+                        ('tenant', models.ForeignKey(db_constraint=False, db_index=False, editable=False, on_delete=django.db.models.deletion.CASCADE, related_name='+', to='tenants.tenant')),
+                    ],
+                    options={
+                        'verbose_name': 'batch of signals',
+                        'verbose_name_plural': 'batches of signals',
+                        'abstract': False,
+                        'base_manager_name': 'objects',
+                        'indexes': [models.Index(fields=['tenant', 'agent_id', 'id'], name='signals_batch_by_agent')],
+                    },
+                ),
             ],
-            options={
-                'verbose_name': 'batch of signals',
-                'verbose_name_plural': 'batches of signals',
-                'abstract': False,
-                'base_manager_name': 'objects',
-                'indexes': [models.Index(fields=['tenant', 'agent_id', 'id'], name='signals_batch_by_agent')],
-            },
         ),
         migrations.RunSQL(FUNCTIONS, "DROP FUNCTION signals_row_id(bigint); DROP FUNCTION signals_horizon();"),
     ]
