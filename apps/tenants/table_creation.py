@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from django.db.migrations.operations import CreateModel
 from django.db.migrations.operations.base import Operation
@@ -17,7 +17,7 @@ class CreateModels(Operation):
     as long as all else in a first migration.
     """
 
-    serialization_expand_args = ("operations",)
+    serialization_expand_args: ClassVar[list[str]] = ["operations"]
 
     def __init__(self, operations: Sequence[CreateModel]) -> None:
         self.operations = operations

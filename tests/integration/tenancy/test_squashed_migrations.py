@@ -54,7 +54,7 @@ def test_migrating_such_a_database_changes_only_its_records(replaced: list[Node]
     def read_catalog() -> list[Any]:
         with connections[OWNER].cursor() as cursor:
             cursor.execute(CATALOG)
-            return cursor.fetchall()
+            return list(cursor.fetchall())
 
     before = read_catalog()
     call_command("migrate", verbosity=0)
