@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from arbor.embedding.ports import Vectors
 from arbor.errors import Invalid
-from arbor.memory.values import ScoreTerms
+from arbor.memory.values import ScoreComponents
 
 #: The most clusters that a memory belongs to (seed 004, `assign_memory_to_clusters`; its origin's constant).
 MAX_CLUSTERS_OF_MEMORY = 3
@@ -248,9 +248,9 @@ class ClusterResonance:
     best_memory: float
 
 
-def is_clear(terms: ScoreTerms) -> bool:
+def is_clear(components: ScoreComponents) -> bool:
     """Return whether a recalled memory is clear by its words alone. `Cosines.clear` decides by meaning."""
-    return terms.words >= CLEAR_WORDS
+    return components.words >= CLEAR_WORDS
 
 
 def find_partial_recalls(resonances: Sequence[ClusterResonance], cosines: Cosines) -> list[ClusterResonance]:
