@@ -248,9 +248,12 @@ class ClusterResonance:
     best_memory: float
 
 
-def is_clear(components: ScoreComponents) -> bool:
-    """Return whether a recalled memory is clear by its words alone. `Cosines.clear` decides by meaning."""
-    return components.words >= CLEAR_WORDS
+def is_clear(components: ScoreComponents, *, words_weight: float) -> bool:
+    """Return whether a recalled memory is clear by its words alone. `Cosines.clear` decides by meaning.
+
+    `words_weight` is the weight of words in the memory's score; with a weight of 0 no memory is clear by its words.
+    """
+    return words_weight > 0 and components.words >= CLEAR_WORDS * words_weight
 
 
 def find_partial_recalls(resonances: Sequence[ClusterResonance], cosines: Cosines) -> list[ClusterResonance]:
