@@ -22,7 +22,7 @@ from apps.calls.services.maintenance_calls import MaintenanceCall, enqueue_maint
 from apps.calls.services.models import models_at
 from apps.calls.services.usage import budget_status_of
 from apps.goals.models import Goal
-from apps.goals.services.goals import create_goal, move_goal
+from apps.goals.services.goals import create_goal, end_goal
 from apps.workflows.models import WorkflowRun, WorkflowStep
 from apps.workflows.services.rows import ACTOR
 from arbor.agents.endorsement import EndorsementStatus
@@ -225,11 +225,5 @@ def close_step_goal(row: WorkflowStep, *, succeeded: bool, reason: str) -> None:
     goal: Goal | None = Goal.objects.filter(id=row.goal_id).first() if row.goal_id else None
     if goal is None or not GoalState(goal.state).is_open:
         return
-    # Only an active goal can be completed.
-    done = succeeded and goal.state == GoalState.ACTIVE
-    why = "the step was done before its turn came" if succeeded else shorten(reason, _GOAL_REASON_LENGTH)
-    move_goal(
-        goal_id=goal.id,
-        to=GoalState.COMPLETED if done else GoalState.ABANDONED,
-        reason=why or "the step has ended",
-    )
+    why = "" if succeeded else shorten(reason, _GOAL_REASON_LENGTH) or "the step has ended"
+    end_goal(goal_id=goal.id, abandoned=why, closer=f"the workflow {row.run.workflow.name}")
