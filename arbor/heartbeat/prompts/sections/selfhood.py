@@ -102,8 +102,12 @@ def boundaries(matches: Sequence[MatchedBoundary], data: Data) -> str:
     )
 
 
-def capabilities(capabilities: Sequence[ActionTallyView]) -> str:
-    tried = [capability for capability in capabilities if capability.attempts >= TRIED_OFTEN]
+def capabilities(capabilities: Sequence[ActionTallyView], offered: Collection[str]) -> str:
+    tried = [
+        capability
+        for capability in capabilities
+        if capability.attempts >= TRIED_OFTEN and capability.action in offered
+    ]
     well = [capability for capability in tried if capability.share >= DONE_WELL]
     badly = [capability for capability in tried if capability.share <= DONE_BADLY]
     lines = [

@@ -22,7 +22,9 @@ from tests.unit.heartbeat.builders import NONCE, situation
 SITUATION = situation(
     mood=MoodView(valence=0.3, arousal=0.7),
     drives=[DriveView(name=Drive.CURIOSITY, level=0.9, urgent=True), DriveView(name=Drive.REST, level=0.5)],
-    capabilities=[ActionTallyView(action="recall", attempts=4, successes=4)],
+    capabilities=[
+        ActionTallyView(action=action, attempts=4, successes=4) for action in ("recall", "no_longer_offered")
+    ],
     experiences=[
         ExperienceView(action="recall", about="the pier", outcome="failure", lesson="Avoid fog.", tick=4)
     ],
@@ -62,6 +64,11 @@ SITUATION = situation(
 def test_each_side_of_the_self_has_its_section(section: str, line: str) -> None:
     texts = {section.name: section.text for section in render(SITUATION, NONCE)}
     assert line in texts[section]
+
+
+def test_an_action_that_is_not_offered_is_no_strength() -> None:
+    texts = {section.name: section.text for section in render(SITUATION, NONCE)}
+    assert "no_longer_offered" not in texts["capabilities"]
 
 
 def test_an_empty_self_has_no_sections() -> None:
