@@ -92,7 +92,7 @@ def environment(environment: Environment, data: Data) -> str:
     elif environment.hours_since_user is None:
         user = "No user is waiting; none has ever been in touch."
     else:
-        user = f"No user is waiting; the last contact was {environment.hours_since_user:.1f} hours ago."
+        user = f"No user is waiting; the last contact was {format_hours(environment.hours_since_user)} ago."
     if environment.hours_since_reach_out is not None:
         user += f" You last wrote to your user {format_hours(environment.hours_since_reach_out)} ago."
     if environment.published_today:

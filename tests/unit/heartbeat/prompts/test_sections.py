@@ -75,10 +75,13 @@ def test_the_overview_has_one_unforgeable_entry_for_each_open_goal() -> None:
     assert overview([]) == ""
 
 
-def test_the_last_contact_is_shown_in_hours() -> None:
-    environment = Environment(now=NOW, hours_since_user=2.54)
+@pytest.mark.parametrize(
+    ("hours", "shown"), [(0.0, "1 minute"), (2.54, "2.5 hours"), (48.0, "2 days"), (198.0, "8 days")]
+)
+def test_the_last_contact_is_shown_in_a_fitting_unit(hours: float, shown: str) -> None:
+    environment = Environment(now=NOW, hours_since_user=hours)
 
-    assert "the last contact was 2.5 hours ago" in section("environment", environment=environment)
+    assert f"the last contact was {shown} ago" in section("environment", environment=environment)
 
 
 def test_the_last_message_to_users_is_shown_once() -> None:

@@ -33,7 +33,10 @@ SITUATION = situation(
     contradictions=[
         ContradictionView(belief_id="b1", statement="Ice holds.", memory_id="m1", content="It broke.")
     ],
-    proposals=[ProposalView(id="p1", kind="identity", content="I am patient.", confidence=0.7, evidence=2)],
+    proposals=[
+        ProposalView(id=f"p{count}", kind="identity", content="I am patient.", confidence=0.7, evidence=count)
+        for count in range(3)
+    ],
     crossed=[
         MatchedBoundary(
             boundary="identity_core",
@@ -56,7 +59,9 @@ SITUATION = situation(
         ("preferences", "tone: dry"),
         ("peers", "Bo, who has just written: trust 0.75 after 4 meetings"),
         ("contradictions", "belief [b1] Ice holds. — memory [m1] It broke."),
-        ("proposals", "[p1] identity, 70% sure, 2 memories for it: I am patient."),
+        ("proposals", "[p0] identity, 70% sure: I am patient."),
+        ("proposals", "[p1] identity, 70% sure, 1 memory for it: I am patient."),
+        ("proposals", "[p2] identity, 70% sure, 2 memories for it: I am patient."),
         ("boundaries", "[e1] identity_core (negotiate):"),
         ("boundaries", "in at least 14 more words."),
     ],
