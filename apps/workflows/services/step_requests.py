@@ -28,7 +28,7 @@ from apps.workflows.services.rows import ACTOR
 from arbor.agents.endorsement import EndorsementStatus
 from arbor.agents.lifecycle import AgentStatus
 from arbor.authority.grants import action_resource
-from arbor.errors import CapabilityDenied, Invalid, LimitReached, NotFound, TransitionIllegal
+from arbor.errors import AlreadyExists, CapabilityDenied, Invalid, NotFound, TransitionIllegal
 from arbor.goals.values import TITLE_LENGTH, GoalLayer, GoalSource, GoalState
 from arbor.models.handles import is_reflex
 from arbor.quotations import shorten
@@ -202,22 +202,27 @@ def _grant_completion(agent: Agent) -> None:
 def _add_goal(
     run: WorkflowRun, spec: StepSpec, agent: Agent, task: str, *, step_id: UUID, now: datetime
 ) -> UUID | None:
-    """Add a goal that keeps the step in the agent's prompts; None where the backlog has no room, or has this goal already."""
+    """Add a goal that keeps the step in the agent's prompts; None where the backlog has no room."""
     title = f"Do the step {spec.name} of the workflow {run.workflow.name}"
-    try:
-        with transaction.atomic():
-            goal = create_goal(
-                agent_id=agent.id,
-                title=title[:TITLE_LENGTH],
-                description=f"Answer with the action {COMPLETE_STEP}, step {step_id}. The task: {task}",
-                layer=GoalLayer.TASK,
-                source=GoalSource.USER_REQUEST,
-                deadline=now + spec.waits if spec.waits else None,
-            )
-    except (LimitReached, Invalid):
-        return None
-    found: UUID = goal.id
-    return found
+    # The same step of another run may wait for the agent.
+    for unused in (title, f"{title} ({str(step_id)[-6:]})"):
+        try:
+            with transaction.atomic():
+                goal = create_goal(
+                    agent_id=agent.id,
+                    title=unused[:TITLE_LENGTH],
+                    description=f"Answer with the action {COMPLETE_STEP}, step {step_id}. The task: {task}",
+                    layer=GoalLayer.TASK,
+                    source=GoalSource.USER_REQUEST,
+                    deadline=now + spec.waits if spec.waits else None,
+                )
+        except AlreadyExists:
+            continue
+        except Invalid:
+            return None
+        found: UUID = goal.id
+        return found
+    return None
 
 
 def close_step_goal(row: WorkflowStep, *, succeeded: bool, reason: str) -> None:
