@@ -262,7 +262,7 @@ def test_keywords_are_usual_here_and_rare_elsewhere() -> None:
 def test_ids_and_refusals_are_no_keywords() -> None:
     refusal = "I could not remember: not done: no grant of yours covers arbor://actions/execute/remember."
     texts = [
-        f"Heartbeat {n}. I heard: “The crane, step 01a220c1-9c52-71b2-8478-f250d90b9e52.” {refusal}"
+        f"Heartbeat {n}. I heard: “The crane delegates its step 01a220c1-9c52-71b2-8478-f250d90b9e52.” {refusal}"
         for n in range(3)
     ]
     assert keywords(texts, {}, 30) == ("crane",)
