@@ -79,7 +79,9 @@ def _other_agent(context: ActionContext, wanted: str) -> Agent:
     if len(exact) == 1:
         return exact[0]
     known = ", ".join(context.situation.environment.other_agents) or "nobody"
-    raise NotFound(f"there is no other agent {shorten(wanted, QUOTE_LENGTH)!r}; you can write to: {known}")
+    raise NotFound(
+        f"no agent {shorten(wanted, QUOTE_LENGTH)!r} can be written to now; you can write to: {known}"
+    )
 
 
 def _reach_out(context: ActionContext, decision: Decision, audience: Audience) -> ActionResult:
