@@ -33,6 +33,7 @@ from arbor.goals.values import TITLE_LENGTH, GoalLayer, GoalSource, GoalState
 from arbor.models.handles import is_reflex
 from arbor.quotations import shorten
 from arbor.workflows.definition import KINDS_WITH_AGENT, StepSpec
+from arbor.workflows.delegation import delegation_text
 from arbor.workflows.prompts import step_prompt
 from arbor.workflows.traversal import WorkflowState
 from arbor.workflows.values import COMPLETE_STEP, WorkflowStepKind, WorkflowStepStatus
@@ -162,7 +163,7 @@ def _delegate(
         create_percept(
             agent_id=agent.id,
             kind=PerceptKind.ENVIRONMENT,
-            content=_task_text(run, spec, shown, step_id),
+            content=delegation_text(workflow=run.workflow.name, step=spec.name, step_id=step_id, task=shown),
             actor=ACTOR,
             urgent=True,
             detail={"workflow_step": str(step_id), "run": str(run.id), "goal": str(goal_id or "")},
@@ -175,13 +176,6 @@ def _delegate(
             detail={"run_id": str(run.id), "step_id": str(step_id)},
         )
     return AnswerRequest(agent_id=agent.id, goal_id=goal_id, cut=len(task) - len(shown))
-
-
-def _task_text(run: WorkflowRun, spec: StepSpec, task: str, step_id: UUID) -> str:
-    return (
-        f"The workflow {run.workflow.name} delegates its step {spec.name} to you. When it is done, answer with the action"
-        f" {COMPLETE_STEP}, step {step_id}, with the result as output.\nThe task: {task}"
-    )
 
 
 def _grant_completion(agent: Agent) -> None:
