@@ -116,7 +116,8 @@ def test_two_runs_wait_for_the_same_step_of_an_agent(
     fleet.run()
     steps = [latest_step(run, "a") for run in runs]
     with tenant_transaction(tenant.id):
-        titles = [Goal.objects.get(id=step.goal_id).title for step in steps]
+        names = dict(Goal.objects.values_list("id", "title"))
+    titles = [names[step.goal_id] for step in steps if step.goal_id]
     assert titles[1] == f"{titles[0]} ({str(steps[1].id)[-6:]})"
     answers = [action_of("complete_step", step=str(step.id), output="Drawn.") for step in steps]
     heartbeats.run(reply_of(actions=answers))

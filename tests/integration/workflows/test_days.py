@@ -67,11 +67,13 @@ def test_a_daily_step_leaves_nothing_behind(
     with tenant_transaction(tenant.id):
         runs = Counter(WorkflowRun.objects.values_list("status", flat=True))
         goals = Counter(Goal.objects.exclude(id__in=before).values_list("title", "state"))
-        memories = Memory.objects.values_list("content", flat=True)
-        memories = [*memories, *BufferItem.objects.values_list("content", flat=True)]
+        remembered = [
+            *Memory.objects.values_list("content", flat=True),
+            *BufferItem.objects.values_list("content", flat=True),
+        ]
         contents = list(Percept.objects.values_list("content", flat=True))
     assert runs == {"succeeded": DAYS}
     assert goals == {("Do the step look of the workflow report", "completed"): DAYS}
-    assert not STEP.search(" ".join(memories))
+    assert not STEP.search(" ".join(remembered))
     # The agent did the steps itself, so it is notified of the steps, and of nothing else.
     assert len(contents) == DAYS, contents
