@@ -191,9 +191,12 @@ def clusters(clusters: Sequence[ClusterView], data: Data) -> str:
 
 def _cluster(cluster: ClusterView) -> str:
     related = [name for name in cluster.related if name != NO_KEYWORDS]
+    # A name by rule consists of the first keywords.
+    named = cluster.name.split(", ")
+    keywords = [word for word in cluster.keywords[:SHOWN_KEYWORDS] if word not in named]
     return (
         line(cluster.name)
-        + (f": {line(', '.join(cluster.keywords[:SHOWN_KEYWORDS]))}" if cluster.keywords else "")
+        + (f": {line(', '.join(keywords))}" if keywords else "")
         + f" ({_feeling(cluster)})"
         + (f"; related clusters: {line('; '.join(related))}" if related else "")
     )

@@ -114,6 +114,11 @@ def test_a_drive_suggests_only_offered_actions() -> None:
     assert "reach_out" not in selfhood.drives([lonely], {"rest", "reflect"})
 
 
+def test_the_keywords_of_a_name_are_shown_once() -> None:
+    cluster = ClusterView(name="old, quay", keywords=["old", "quay", "crane"])
+    assert "old, quay: crane (feels neutral)" in section("clusters", clusters=[cluster])
+
+
 def test_clusters_without_a_name_are_left_out() -> None:
     named = ClusterView(name="tide", related=[NO_KEYWORDS, "reef"])
     text = section("clusters", clusters=[ClusterView(name=NO_KEYWORDS), named])
