@@ -69,7 +69,8 @@ def _alarms_of_agents(fleet: FleetPage) -> Iterator[Alarm]:
         yield Alarm(
             look="warn",
             title=f"{dormant:,} {'agents are' if dormant != 1 else 'agent is'} dormant",
-            text="Too many heartbeats in a row brought no usable reply.",
+            text="A person put them to sleep, or too many heartbeats in a row brought no usable reply. A message wakes them.",
+            commands=("arbor agent wake NAME",),
             address=_list_of("agents_agent", AgentStatus.DORMANT),
         )
     if undelivered := fleet.outbox.failed:

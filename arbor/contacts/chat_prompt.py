@@ -16,6 +16,7 @@ from arbor.contacts.chat import SHOWN_TOKENS, SHOWN_TURNS, SUMMARY_SHOWN_LENGTH,
 from arbor.contacts.chat_fitting import fit_turn, tokens_of
 from arbor.contacts.chat_summary import speaker_of
 from arbor.contacts.chat_view import ChatBoundaryMatch, ChatView, CodeView, TurnView
+from arbor.contacts.cooldown import format_hours
 from arbor.heartbeat.prompts.prompt import DEFAULT_REPLY_TOKENS, DEFAULT_WINDOW, Prompt, PromptSection
 from arbor.heartbeat.prompts.sections import knowledge, moment, selfhood
 from arbor.heartbeat.prompts.token_shares import room_of
@@ -136,7 +137,7 @@ def _timing(view: ChatView) -> str:
     before = (
         "It is their first word to you."
         if since is None
-        else f"Before this, people last wrote {since:.1f} hours ago."
+        else f"Before this, people last wrote {format_hours(since)} ago."
     )
     return f"## Now\n{view.now:%A}, {format_time(view.now)} UTC. {before}"
 

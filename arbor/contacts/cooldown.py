@@ -70,8 +70,8 @@ def _hours_to_wait(since_reach_out: float | None, since_user: float | None, limi
 
 
 def format_hours(hours: float) -> str:
-    """Format a duration: in minutes below an hour and a half, at least one; in hours above."""
+    """Format a duration: in minutes below an hour and a half, at least one; in hours below two days; else in days."""
     if hours < 1.5:
         minutes = max(round(hours * 60), 1)
         return f"{minutes} minute{'s' if minutes != 1 else ''}"
-    return f"{hours:.1f} hours"
+    return f"{hours:.1f} hours" if hours < 48 else f"{hours / 24:.0f} days"

@@ -148,6 +148,18 @@ class Backlog:
             self._steps.commit_next(goal)
         return goal
 
+    def end(self, goal_id: str | UUID, *, abandoned: str = "", closer: str) -> GoalRow:
+        """Close a goal whose cause has ended: abandoned for a reason, or completed, whatever its state.
+
+        The agent is notified of who abandoned its goal. Raises NotFound.
+        """
+        goal = self.goal(goal_id)
+        # No move: a queued goal would have to become active first, and there may be no room.
+        goal.state = GoalState.ABANDONED if abandoned else GoalState.COMPLETED
+        self._touch(goal)
+        self._endings.close(goal, abandoned, closer=closer if abandoned else "")
+        return goal
+
     def progress(self, goal_id: str | UUID, *, fraction: float | None = None, note: str = "") -> GoalRow:
         """Record a goal's progress; `fraction` is the share done, 0 to 1. At 1 the goal is completed, whatever its state.
 

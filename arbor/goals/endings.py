@@ -34,10 +34,11 @@ class Endings:
         self._by_person = by_person
         self.reached: list[GoalRow] = []
 
-    def close(self, goal: GoalRow, reason: str, *, by_rule: bool = False) -> None:
+    def close(self, goal: GoalRow, reason: str, *, by_rule: bool = False, closer: str = "a person") -> None:
         """Abandon the plans and steps of a closed goal, record its satisfaction, and update its parent.
 
-        A goal that a rule closes was neither completed nor abandoned, so it has no satisfaction.
+        A goal that a rule closes was neither completed nor abandoned, so it has no satisfaction. Without a closer, the
+        agent is not notified.
         """
         if not by_rule:
             self._appraise(goal)
@@ -49,10 +50,10 @@ class Endings:
         dropped = self._steps.drop(goal)
         if goal.state == GoalState.COMPLETED:
             self._steps.mark_goal_completed(goal)
-        if self._by_person:
+        if self._by_person and closer:
             why = f": {goal.abandonment_reason.rstrip('.')}" if goal.abandonment_reason else ""
             steps = f" {dropped} open steps towards it were dropped." if dropped else ""
-            self._steps.notify(f"Your goal {goal.title!r} was {goal.state} by a person{why}.{steps}", goal)
+            self._steps.notify(f"Your goal {goal.title!r} was {goal.state} by {closer}{why}.{steps}", goal)
         self.update_parents(goal)
 
     def update_parents(self, goal: GoalRow) -> None:

@@ -22,6 +22,8 @@ from arbor.tools.names import is_tool_action
 from arbor.tools.schemas import ARGUMENTS_DEPTH, read_arguments
 from arbor.tools.validation import arguments_fault
 
+#: Precedes the list of possible actions in the reason of a refusal.
+POSSIBLE = "; possible: "
 #: Actions whose texts reach people, the web, or later heartbeats.
 OUTWARD = frozenset(
     {
@@ -217,7 +219,7 @@ def _check_known(decision: Decision, limits: DecisionLimits, _: Sequence[Decisio
     if name in ACTIONS or name in limits.tools or (name in limits.missing and name in limits.allowed):
         return decision
     return refuse(
-        decision, DecisionVerdict.UNKNOWN, f"there is no action {name!r}; possible: {_possible(limits)}"
+        decision, DecisionVerdict.UNKNOWN, f"there is no action {name!r}{POSSIBLE}{_possible(limits)}"
     )
 
 
@@ -226,7 +228,7 @@ def _check_authorized(decision: Decision, limits: DecisionLimits, earlier: Seque
     if limits.authorization is None:
         if name in limits.allowed:
             return decision
-        reason = f"no grant of yours covers {name}; possible: {_possible(limits)}"
+        reason = f"no grant of yours covers {name}{POSSIBLE}{_possible(limits)}"
         return refuse(decision, DecisionVerdict.NOT_AUTHORIZED, reason)
     authorization = limits.authorization(
         decision, [previous.capability_id for previous in earlier if previous.runs]
@@ -334,7 +336,7 @@ def refuse(decision: Decision, verdict: DecisionVerdict, reason: str) -> Decisio
 
 def deny(decision: Decision, authorization: Authorization, *, possible: str = "") -> Decision:
     """Return the decision, refused because no grant authorizes the action."""
-    reason = authorization.reason + (f"; possible: {possible}" if possible else "")
+    reason = authorization.reason + (f"{POSSIBLE}{possible}" if possible else "")
     denied = refuse(decision, DecisionVerdict.NOT_AUTHORIZED, reason)
     return denied.model_copy(update={"why": authorization, "capability_id": ""})
 

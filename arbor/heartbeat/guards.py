@@ -131,8 +131,11 @@ def dropped_at_boundaries(matches: Sequence[ItemBoundaryMatch]) -> list[Dropped]
 
 
 def opening_text(params: dict[str, Any]) -> str:
-    """Return the first text of an action that is no id, in at most 120 characters; or an empty text."""
-    for text in texts_of(params):
+    """Return the first text of an action that is no id, in at most 120 characters; or an empty text.
+
+    The reason for a message is not its subject: several messages may have the same one.
+    """
+    for text in texts_of({name: value for name, value in params.items() if name != "intent"}):
         if " " in text.strip() or not _ID.fullmatch(text.strip()):
             return shorten(" ".join(text.split()), _ABOUT_LENGTH)
     return ""

@@ -86,15 +86,15 @@ class PastConduct:
 def influence_of(situation: Situation, past: PastConduct) -> dict[str, Any]:
     """Return the fields of the situation, by name, that show the past that bears on its tasks and its work."""
     tasks, work = task_texts(situation), work_texts(situation)
+    offered = {offer.name for offer in situation.actions}
+    experiences = [experience for experience in past.experiences if experience.action in offered]
     return {
         "attempts": choose_attempts(past.attempts, tasks),
-        "experiences": choose_lessons(past.experiences, work),
-        "tallies": tally(past.experiences, work),
+        "experiences": choose_lessons(experiences, work),
+        "tallies": tally(experiences, work),
         "precedents": choose_precedents(situation, past.decisions, work),
         "publications": choose_publications(past.publications, work) if writes_for_people(situation) else [],
-        "handlers": rank_handlers(past.delegations, work)
-        if any(offer.name in _DELEGATING for offer in situation.actions)
-        else [],
+        "handlers": rank_handlers(past.delegations, work) if _DELEGATING & offered else [],
     }
 
 

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from arbor.agents.energy import ALWAYS_FREE
 from arbor.goals.plans import LinkKind
-from arbor.heartbeat.decision import Decision
+from arbor.heartbeat.decision import POSSIBLE, Decision
 from arbor.heartbeat.replies.items import Dropped
 from arbor.selves.emotions import Event
 
@@ -83,8 +83,10 @@ def action_result(
 
 
 def blocked_result(decision: Decision) -> ActionResult:
+    """Return the result of a refused action; what is possible is in the prompt, and changes until the result is remembered."""
     free = decision.model_copy(update={"cost": 0})
-    return action_result(free, ActionOutcome.BLOCKED, f"not done: {decision.reason}")
+    reason, *_ = decision.reason.partition(POSSIBLE)
+    return action_result(free, ActionOutcome.BLOCKED, f"not done: {reason}")
 
 
 class GoalChangeKind(StrEnum):

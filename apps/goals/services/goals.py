@@ -36,6 +36,14 @@ def move_goal(*, goal_id: UUID, to: GoalState, reason: str = "") -> Goal:
 
 
 @transaction.atomic
+def end_goal(*, goal_id: UUID, abandoned: str = "", closer: str) -> Goal:
+    """Close a goal whose cause has ended: abandoned for a reason, or completed."""
+    backlog = _backlog_of(Goal, goal_id)
+    backlog.end(goal_id, abandoned=abandoned, closer=closer)
+    return _save_and_reload(Goal, backlog, goal_id)
+
+
+@transaction.atomic
 def record_progress(*, goal_id: UUID, note: str = "", fraction: float | None = None) -> Goal:
     """Record a goal's progress."""
     backlog = _backlog_of(Goal, goal_id)

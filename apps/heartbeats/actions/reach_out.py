@@ -10,7 +10,7 @@ from uuid import UUID
 
 from django.db.models import Q
 
-from apps.agents.models import Agent
+from apps.agents.models import Agent, Percept, PerceptKind
 from apps.agents.services.percepts import emit_percept
 from apps.agents.services.sealed_percepts import seal_percept
 from apps.contacts.models import OutboxMessage
@@ -30,6 +30,8 @@ from arbor.quotations import clip, shorten
 #: As important as a lesson, because people may ask the agent about its message.
 IMPORTANCE = 0.7
 SUBJECT_LENGTH = 150
+#: Messages of one agent that may wait for another one: a dormant or paused agent reads none.
+MAX_UNREAD = 20
 
 
 def reach_out_user(context: ActionContext, decision: Decision) -> ActionResult:
@@ -50,6 +52,12 @@ def reach_out_agent(context: ActionContext, decision: Decision) -> ActionResult:
     """
     wanted, content = decision.params["to"].strip().removeprefix("@"), decision.params["content"]
     peer = _other_agent(context, wanted)
+    unread = Percept.objects.filter(
+        agent_id=peer.id, peer_id=context.agent_id, kind=PerceptKind.PEER_MESSAGE, heartbeat__isnull=True
+    )
+    if unread.count() >= MAX_UNREAD:
+        reason = f"{peer.name} has not read your last {MAX_UNREAD} messages yet"
+        return blocked_result(decision.model_copy(update={"reason": reason}))
     percept = seal_percept(
         sender_id=context.agent_id,
         receiver_id=peer.id,
@@ -79,7 +87,9 @@ def _other_agent(context: ActionContext, wanted: str) -> Agent:
     if len(exact) == 1:
         return exact[0]
     known = ", ".join(context.situation.environment.other_agents) or "nobody"
-    raise NotFound(f"there is no other agent {shorten(wanted, QUOTE_LENGTH)!r}; you can write to: {known}")
+    raise NotFound(
+        f"no agent {shorten(wanted, QUOTE_LENGTH)!r} can be written to now; you can write to: {known}"
+    )
 
 
 def _reach_out(context: ActionContext, decision: Decision, audience: Audience) -> ActionResult:

@@ -22,17 +22,18 @@ from apps.calls.services.maintenance_calls import MaintenanceCall, enqueue_maint
 from apps.calls.services.models import models_at
 from apps.calls.services.usage import budget_status_of
 from apps.goals.models import Goal
-from apps.goals.services.goals import create_goal, move_goal
+from apps.goals.services.goals import create_goal, end_goal
 from apps.workflows.models import WorkflowRun, WorkflowStep
 from apps.workflows.services.rows import ACTOR
 from arbor.agents.endorsement import EndorsementStatus
 from arbor.agents.lifecycle import AgentStatus
 from arbor.authority.grants import action_resource
-from arbor.errors import CapabilityDenied, Invalid, LimitReached, NotFound, TransitionIllegal
+from arbor.errors import AlreadyExists, CapabilityDenied, Invalid, NotFound, TransitionIllegal
 from arbor.goals.values import TITLE_LENGTH, GoalLayer, GoalSource, GoalState
 from arbor.models.handles import is_reflex
 from arbor.quotations import shorten
 from arbor.workflows.definition import KINDS_WITH_AGENT, StepSpec
+from arbor.workflows.delegation import delegation_text
 from arbor.workflows.prompts import step_prompt
 from arbor.workflows.traversal import WorkflowState
 from arbor.workflows.values import COMPLETE_STEP, WorkflowStepKind, WorkflowStepStatus
@@ -162,7 +163,7 @@ def _delegate(
         create_percept(
             agent_id=agent.id,
             kind=PerceptKind.ENVIRONMENT,
-            content=_task_text(run, spec, shown, step_id),
+            content=delegation_text(workflow=run.workflow.name, step=spec.name, step_id=step_id, task=shown),
             actor=ACTOR,
             urgent=True,
             detail={"workflow_step": str(step_id), "run": str(run.id), "goal": str(goal_id or "")},
@@ -175,13 +176,6 @@ def _delegate(
             detail={"run_id": str(run.id), "step_id": str(step_id)},
         )
     return AnswerRequest(agent_id=agent.id, goal_id=goal_id, cut=len(task) - len(shown))
-
-
-def _task_text(run: WorkflowRun, spec: StepSpec, task: str, step_id: UUID) -> str:
-    return (
-        f"The workflow {run.workflow.name} delegates its step {spec.name} to you. When it is done, answer with the action"
-        f" {COMPLETE_STEP}, step {step_id}, with the result as output.\nThe task: {task}"
-    )
 
 
 def _grant_completion(agent: Agent) -> None:
@@ -202,22 +196,27 @@ def _grant_completion(agent: Agent) -> None:
 def _add_goal(
     run: WorkflowRun, spec: StepSpec, agent: Agent, task: str, *, step_id: UUID, now: datetime
 ) -> UUID | None:
-    """Add a goal that keeps the step in the agent's prompts; None where the backlog has no room, or has this goal already."""
+    """Add a goal that keeps the step in the agent's prompts; None where the backlog has no room."""
     title = f"Do the step {spec.name} of the workflow {run.workflow.name}"
-    try:
-        with transaction.atomic():
-            goal = create_goal(
-                agent_id=agent.id,
-                title=title[:TITLE_LENGTH],
-                description=f"Answer with the action {COMPLETE_STEP}, step {step_id}. The task: {task}",
-                layer=GoalLayer.TASK,
-                source=GoalSource.USER_REQUEST,
-                deadline=now + spec.waits if spec.waits else None,
-            )
-    except (LimitReached, Invalid):
-        return None
-    found: UUID = goal.id
-    return found
+    # The same step of another run may wait for the agent.
+    for unused in (title, f"{title} ({str(step_id)[-6:]})"):
+        try:
+            with transaction.atomic():
+                goal = create_goal(
+                    agent_id=agent.id,
+                    title=unused[:TITLE_LENGTH],
+                    description=f"Answer with the action {COMPLETE_STEP}, step {step_id}. The task: {task}",
+                    layer=GoalLayer.TASK,
+                    source=GoalSource.USER_REQUEST,
+                    deadline=now + spec.waits if spec.waits else None,
+                )
+        except AlreadyExists:
+            continue
+        except Invalid:
+            return None
+        found: UUID = goal.id
+        return found
+    return None
 
 
 def close_step_goal(row: WorkflowStep, *, succeeded: bool, reason: str) -> None:
@@ -225,11 +224,5 @@ def close_step_goal(row: WorkflowStep, *, succeeded: bool, reason: str) -> None:
     goal: Goal | None = Goal.objects.filter(id=row.goal_id).first() if row.goal_id else None
     if goal is None or not GoalState(goal.state).is_open:
         return
-    # Only an active goal can be completed.
-    done = succeeded and goal.state == GoalState.ACTIVE
-    why = "the step was done before its turn came" if succeeded else shorten(reason, _GOAL_REASON_LENGTH)
-    move_goal(
-        goal_id=goal.id,
-        to=GoalState.COMPLETED if done else GoalState.ABANDONED,
-        reason=why or "the step has ended",
-    )
+    why = "" if succeeded else shorten(reason, _GOAL_REASON_LENGTH) or "the step has ended"
+    end_goal(goal_id=goal.id, abandoned=why, closer=f"the workflow {row.run.workflow.name}")

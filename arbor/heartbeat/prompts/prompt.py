@@ -131,7 +131,7 @@ def render(situation: Situation, nonce: str) -> list[RenderedSection]:
         "identity": selfhood.identity(situation.aspects, data),
         "beliefs": selfhood.beliefs(situation.beliefs, data),
         "preferences": selfhood.preferences(situation.preferences, data),
-        "capabilities": selfhood.capabilities(situation.capabilities),
+        "capabilities": selfhood.capabilities(situation.capabilities, offered),
         "experiences": selfhood.experiences(situation.experiences, data),
         "tallies": influence.tallies(situation.tallies),
         "peers": selfhood.peers(situation.peers, data),

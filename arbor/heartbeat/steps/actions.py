@@ -186,7 +186,7 @@ def recall(execution: Execution, decision: Decision) -> Act:
     return action_result(
         decision,
         ActionOutcome.SUCCESS,
-        f"{len(memories)} memories about {query!r}: {_glimpses(memories)}{unclear if clusters else ''}",
+        f"{len(memories)} {'memory' if len(memories) == 1 else 'memories'} about {query!r}: {_glimpses(memories)}{unclear if clusters else ''}",
         [memory.id for memory in memories],
         brought="\n".join(text for memory in memories for text in _format_memory(memory)),
     )
@@ -212,7 +212,7 @@ def search(execution: Execution, decision: Decision) -> Act:
     return action_result(
         decision,
         ActionOutcome.PARTIAL if found.faults else ActionOutcome.SUCCESS,
-        f"{len(found.results)} results about {query!r}: {_glimpses(found.results)}{notes}",
+        f"{len(found.results)} result{'s' if len(found.results) > 1 else ''} about {query!r}: {_glimpses(found.results)}{notes}",
         [memory_id for memory_id in memories if memory_id is not None],
         brought="\n".join([*map(_format_result, found.results), *found.notes]),
     )

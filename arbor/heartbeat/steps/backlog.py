@@ -13,6 +13,7 @@ from arbor.goals.rows import GoalRow
 from arbor.goals.values import GoalLayer, GoalSource, GoalState
 from arbor.heartbeat.decision import Decision, DecisionVerdict
 from arbor.heartbeat.guards import paths_of
+from arbor.heartbeat.influence import WORKFLOW_STEP
 from arbor.heartbeat.needs import OpenBacklog, OwnMemories
 from arbor.heartbeat.results import ActionOutcome, ActionResult
 from arbor.heartbeat.state import HeartbeatState
@@ -181,5 +182,10 @@ def _circumstances(heartbeat: HeartbeatState, recorded: Circumstances) -> Circum
         or any(offer.name in INQUIRIES for offer in situation.actions),
         has_aspiration=any(goal.layer is GoalLayer.ASPIRATION for goal in situation.goals),
         budget_runs_low=situation.degradation.rank >= BudgetLevel.DEGRADATION.rank,
-        chances=[percept.content for percept in situation.percepts if percept.kind == _ENVIRONMENT],
+        # A delegated step has a goal of its own, which ends with the step.
+        chances=[
+            percept.content
+            for percept in situation.percepts
+            if percept.kind == _ENVIRONMENT and WORKFLOW_STEP not in percept.detail
+        ],
     )

@@ -48,6 +48,7 @@ from arbor.pipeline.engine import NodeResult, Steps
 from arbor.quotations import close_quotes, quoted, shorten
 from arbor.selves.emotions import total_valence
 from arbor.values import replace
+from arbor.workflows.delegation import remembered_delegation
 
 NARRATIVE_LENGTH = 4_000
 THOUGHT_LENGTH = 600
@@ -92,7 +93,7 @@ def narrate(
     """Return the narrative, deterministic, at most 4,000 characters; `refused` are (path, reason) of refused items."""
     sentences = [f"Heartbeat {situation.beat_number}. {_OPENINGS[situation.mode]}"]
     if percept := foremost_percept(situation.percepts):
-        sentences.append(f"I heard: {quoted(_shorten(percept.content))}.")
+        sentences.append(f"I heard: {quoted(_shorten(remembered_delegation(percept.content)))}.")
     if reply.thinking:
         sentences.append(f"I thought: {quoted(shorten(' '.join(reply.thinking.split()), THOUGHT_LENGTH))}")
     sentences.extend(_action_sentences(results))
@@ -235,7 +236,7 @@ def _buffer_items(heartbeat: HeartbeatState) -> list[NewBufferItem]:
     """Return the percepts as buffer items, because the narrative shortens them."""
     return [
         NewBufferItem(
-            content=percept.content,
+            content=remembered_delegation(percept.content),
             role=role_of(percept)[:ROLE_LENGTH],
             source=heartbeat.source,
             trust=max_trust([source_of(percept, heartbeat.situation.peers)]),

@@ -24,12 +24,17 @@ _NAME_LENGTH = 200
 NO_KEYWORDS = "(no words)"
 #: The beginning of the narratives of an agent's heartbeats (`arbor.heartbeat.steps.records`), and the stems of their fixed phrases.
 _NARRATIVE = re.compile(r"Heartbeat \d+\. ")
+_ID = re.compile(r"\b[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\b")
 NARRATIVE_FRAME = frozenset(
     map(
         term_of,
         words_of(
             "heartbeat somebody waiting took time tend memory memories goals plan worked nothing pressed reflected heard"
             " thought worries did could tried failed spent energy actions ticks left went new done step completed"
+            # Refused actions, and the results of others.
+            " grant covers arbor execute approval rule waits person kept found results wrote remember recall reflect reach"
+            # Changes of goals, and delegated steps.
+            " moved queued active backburner abandoned change wanted become delegates answer action result output task"
         ),
     )
 )
@@ -77,10 +82,10 @@ def default_name(words: Sequence[str]) -> str:
 
 
 def _forms(text: str) -> dict[str, Counter[str]]:
-    """Return the words of a text by their common term, without stop words, short words and the fixed phrases of narratives."""
+    """Return the words of a text by their common term, without stop words, short words, ids and the fixed phrases of narratives."""
     frame = NARRATIVE_FRAME if _NARRATIVE.match(text) else frozenset[str]()
     words_by_term: dict[str, Counter[str]] = defaultdict(Counter)
-    for word in words_of(text[:READ_CHARACTERS]):
+    for word in words_of(_ID.sub(" ", text[:READ_CHARACTERS])):
         short = word.isascii() and len(word) < _MIN_WORD_LENGTH
         if word not in STOP_WORDS and not short and any(map(str.isalpha, word)):
             words_by_term[term_of(word)][word] += 1

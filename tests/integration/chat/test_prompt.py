@@ -110,7 +110,7 @@ def test_the_conversation_so_far_is_in_the_prompt_of_the_next_turn(
     assert ", they: Which color is number 0?" not in so_far
     assert "summary of 2 earlier turns" in so_far
     assert "Earlier turns not shown: 2." in so_far
-    assert "Before this, people last wrote 0.0 hours ago." in prompt_of(agent)["timing"]
+    assert "Before this, people last wrote 1 minute ago." in prompt_of(agent)["timing"]
 
 
 def test_shown_turns_are_not_recalled_too(populated_agent: Agent, talk: Talk, scripted: Script) -> None:

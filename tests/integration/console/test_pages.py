@@ -333,6 +333,7 @@ def test_alarms_link_the_rows_that_they_are_about(viewer: Client, world: World) 
     alarms = first_page(viewer).partition('id="alarms"')[2].partition('id="fleet-cards"')[0]
     lists = [viewer.get(address) for address in re.findall(r'href="([^"?]+\?status__exact=\w+)"', alarms)]
     shown = {row.pk for response in lists for row in response.context["cl"].result_list}
+    assert "A person put them to sleep, or too many heartbeats" in alarms
     assert {dormant.id, failed.id} <= shown
     assert len(lists) == 3
 

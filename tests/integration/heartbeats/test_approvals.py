@@ -98,7 +98,7 @@ def test_an_action_is_asked_approved_and_executed_once(
     assert schedule.next_due_at <= datetime.now(UTC) + timedelta(seconds=1)
     prompt = heartbeats.run(REST)
 
-    assert "approved, executed in this heartbeat" in prompt
+    assert "approved, executed before your actions as soon as" in prompt
     assert count_remembered(asking) == 1
     executed = latest_request(asking)
     executing = heartbeats_of(asking)[-1]

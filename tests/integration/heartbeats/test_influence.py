@@ -151,7 +151,10 @@ def test_answers_to_earlier_texts_reach_the_next_one(
         assert (message.answers, message.last_answer) == (1, "Shorter, and with a map, please.")
         goal = Goal.objects.filter(agent_id=agent.id, state=GoalState.ACTIVE).first()
         IntentFactory(
-            agent=agent, goal=goal, action="reach_out_user", description="Write to them of the reef"
+            agent=agent,
+            goal=goal,
+            action="reach_out_user",
+            description="Write to them of the post on the reef",
         )
 
     shown = section_of(heartbeats.run(reply_of()), PUBLICATIONS)
@@ -196,7 +199,10 @@ def test_results_that_a_workflow_measured_reach_the_next_text(
         allow_also(agent, "reach_out_user")
         goal = Goal.objects.filter(agent_id=agent.id, state=GoalState.ACTIVE).first()
         IntentFactory(
-            agent=agent, goal=goal, action="reach_out_user", description="Write to them of the reef"
+            agent=agent,
+            goal=goal,
+            action="reach_out_user",
+            description="Write to them of the post on the reef",
         )
     run = start_new_workflow(
         tenant,

@@ -17,6 +17,8 @@ from apps.audit.models import AuditAction, AuditEvent
 from apps.contacts.models import OutboxMessage
 from apps.contacts.services.channels import add_channel
 from apps.fleet.contact import message_agent
+from apps.fleet.identities import suspend_identity
+from apps.heartbeats.actions import reach_out
 from apps.heartbeats.models import HeartbeatStatus
 from apps.heartbeats.services.schedule import claim_now
 from apps.memories.models import Memory
@@ -323,6 +325,35 @@ def test_only_other_agents_of_the_tenant_can_be_written_to(
         assert "you can write to: Bo" in record["summary"]
     with tenant_transaction(tenant.id):
         assert not Percept.objects.filter(kind="peer_message").exists()
+
+
+def test_an_agent_that_reads_nothing_gets_no_messages_without_end(
+    run_replies: Callable[..., str],
+    agent: Agent,
+    tenant: Tenant,
+    new_agent: Callable[..., Agent],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(reach_out, "MAX_UNREAD", 1)
+    bo = new_agent(tenant, name="Bo")
+    for _ in range(2):
+        run_replies(reply_reaching_out("Hello.", action="reach_out_agent", to="Bo"))
+    record = latest_action(agent, "reach_out_agent")
+    assert (record["outcome"], record["cost"]) == ("blocked", 0)
+    assert record["summary"] == "not done: Bo has not read your last 1 messages yet"
+    with tenant_transaction(tenant.id):
+        assert Percept.objects.filter(agent_id=bo.id).count() == 1
+
+
+def test_a_suspended_agent_is_not_said_to_be_missing(
+    run_replies: Callable[..., str], agent: Agent, tenant: Tenant, new_agent: Callable[..., Agent]
+) -> None:
+    bo = new_agent(tenant, name="Bo")
+    with tenant_transaction(tenant.id):
+        suspend_identity(agent_id=bo.id, reason="a test", actor="test")
+    run_replies(reply_reaching_out("Hello.", action="reach_out_agent", to="Bo"))
+    summary = latest_action(agent, "reach_out_agent")["summary"]
+    assert summary == "did not work: no agent 'Bo' can be written to now; you can write to: nobody"
 
 
 def test_an_agent_may_write_to_agents_only_if_allowed(

@@ -13,6 +13,7 @@ from apps.audit.models import AuditAction, AuditEvent
 from apps.authority.services.approvals import approvals, approve
 from apps.authority.services.grants import grant_capability, revoke_actions
 from apps.fleet.identities import reinstate_identity, revoke_identity, suspend_identity
+from apps.goals.models import Goal
 from apps.heartbeats.models import Heartbeat
 from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
@@ -105,6 +106,23 @@ def test_an_agent_reads_its_step_and_answers_it(
     fleet.run()
     assert (current_run(run).status, outputs_of(run)) == ("succeeded", {"a": "It is drawn."})
     assert latest_step(run, "a").decided_by == f"agent:{agent.public_id}"
+
+
+def test_two_runs_wait_for_the_same_step_of_an_agent(
+    tenant: Tenant, agent: Agent, fleet: Fleet, heartbeats: HeartbeatRunner
+) -> None:
+    workflow = define_workflow(tenant, 'a [type=delegate, task="Draw"]; start -> a -> done', agent=agent)
+    runs = [start_workflow(workflow), start_workflow(workflow)]
+    fleet.run()
+    steps = [latest_step(run, "a") for run in runs]
+    with tenant_transaction(tenant.id):
+        names = dict(Goal.objects.values_list("id", "title"))
+    titles = [names[step.goal_id] for step in steps if step.goal_id]
+    assert titles[1] == f"{titles[0]} ({str(steps[1].id)[-6:]})"
+    answers = [action_of("complete_step", step=str(step.id), output="Drawn.") for step in steps]
+    heartbeats.run(reply_of(actions=answers))
+    fleet.run()
+    assert [current_run(run).status for run in runs] == ["succeeded", "succeeded"]
 
 
 def test_an_answer_to_a_step_of_somebody_else_changes_nothing(

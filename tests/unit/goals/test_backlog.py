@@ -206,6 +206,18 @@ def test_the_agent_is_notified_of_what_a_person_closes(by_person: bool, notified
     )
 
 
+@pytest.mark.parametrize(
+    ("abandoned", "state", "contents"),
+    [("", C, []), ("too late", X, ["Your goal 'Map' was abandoned by the workflow daily: too late."])],
+)
+def test_a_queued_goal_ends_with_its_cause(abandoned: str, state: GoalState, contents: list[str]) -> None:
+    goal = goal_row(state=Q)
+    backlog = backlog_of(goal, heartbeat_id=None)
+    backlog.end(goal.id, abandoned=abandoned, closer="the workflow daily")
+    assert goal.state == state
+    assert [percept.content for percept in backlog.changes().percepts] == contents
+
+
 def test_goals_cannot_block_each_other_in_a_circle() -> None:
     boat, reef, port = (goal_row(title) for title in ("Boat", "Reef", "Port"))
     backlog = backlog_of(boat, reef, port)

@@ -91,6 +91,7 @@ def test_a_percept_that_matches_a_boundary_is_reported() -> None:
     [
         ({"from_id": "0192f0c1-7a0b-7c31-9f65-3b1f8f1c2a10", "note": "the tide"}, "the tide"),
         ({"query": "tide"}, "tide"),
+        ({"intent": "It matters.", "content": "The tide is high."}, "The tide is high."),
         ({"id": "0192f0c17a0b7c319f653b1f8f1c2a10"}, ""),
     ],
 )

@@ -40,7 +40,9 @@ def attempt(title: str, outcome: str) -> PastAttempt:
 
 
 def experience(about: str, outcome: str = "success", lesson: str = "", **changes: Any) -> ExperienceView:
-    return ExperienceView(action="recall", about=about, outcome=outcome, lesson=lesson, **changes)
+    return ExperienceView(
+        **{"action": "recall", "about": about, "outcome": outcome, "lesson": lesson} | changes
+    )
 
 
 def precedent(number: int, about: str = "", *, action: str = "rest", approved: bool = True) -> Precedent:
@@ -125,6 +127,14 @@ def test_lessons_of_like_situations_come_before_failures() -> None:
     ]
     (counted,) = tally(lessons, ["Chart the reef"])
     assert (counted.attempts, counted.successes) == (3, 2)
+
+
+def test_lessons_are_about_actions_that_are_offered() -> None:
+    past = PastConduct(
+        experiences=[experience("the reef", "success", "Publish again.", action=REACH_OUT_PUBLIC)]
+    )
+    chosen = influence_of(situation(actions=[]), past)
+    assert (chosen["experiences"], chosen["tallies"]) == ([], [])
 
 
 def test_a_repeated_lesson_is_shown_once() -> None:

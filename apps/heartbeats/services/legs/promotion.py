@@ -82,6 +82,14 @@ _KNOWN_CLUSTERS = """SELECT s.cluster_id FROM selves_proposal p CROSS JOIN LATER
                 WHERE p.tenant_id = %(tenant)s AND p.agent_id = %(agent)s AND p.kind = 'insight' AND jsonb_array_length(p.evidence) > 1
                 GROUP BY p.id, s.cluster_id HAVING 2 * count(*) >= max(jsonb_array_length(p.evidence))"""
 
+# Part: whether at most half of the members of a cluster `t` are what the agent accepted about its memories: they gather around
+# their own fixed phrases.
+_OF_OTHER_MEMORIES = """2 * (SELECT count(*) FROM memories_clustermember c
+                JOIN memories_memory m ON m.tenant_id = c.tenant_id AND m.id = c.memory_id AND m.source LIKE 'proposal:%%'
+                JOIN selves_proposal p ON p.tenant_id = m.tenant_id AND p.agent_id = m.agent_id AND p.source = %(consolidation)s AND p.kind <> 'fact'
+                    AND m.source = 'proposal:' || p.id
+                WHERE c.tenant_id = t.tenant_id AND c.cluster_id = t.id) <= t.size"""
+
 # Stored insights have their cluster under either of two keys: the second is that of older rows.
 _CANDIDATES = f"""
 SELECT
@@ -121,6 +129,7 @@ SELECT
             AND NOT EXISTS (SELECT FROM selves_proposal p WHERE p.tenant_id = t.tenant_id AND p.agent_id = t.agent_id
                 AND coalesce(p.change->>'cluster', p.change->>'theme') = t.id::text)
             AND t.id NOT IN ({_KNOWN_CLUSTERS})
+            AND {_OF_OTHER_MEMORIES}
         ORDER BY t.size DESC, t.id LIMIT %(most_insights)s
     ) cluster) AS clusters,
     (SELECT coalesce(json_agg(edge), '[]') FROM (

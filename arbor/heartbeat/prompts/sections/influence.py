@@ -21,7 +21,7 @@ _REASON_LENGTH = 300
 _CONTENT_LENGTH = 200
 _REQUEST_WORDS = {
     ApprovalStatus.PENDING: "waits for a person",
-    ApprovalStatus.APPROVED: "approved, executed in this heartbeat before your actions",
+    ApprovalStatus.APPROVED: "approved, executed before your actions as soon as energy and the time between messages permit",
     ApprovalStatus.DENIED: "denied",
 }
 _OUTCOMES = {

@@ -92,7 +92,7 @@ def environment(environment: Environment, data: Data) -> str:
     elif environment.hours_since_user is None:
         user = "No user is waiting; none has ever been in touch."
     else:
-        user = f"No user is waiting; the last contact was {environment.hours_since_user:.1f} hours ago."
+        user = f"No user is waiting; the last contact was {format_hours(environment.hours_since_user)} ago."
     if environment.hours_since_reach_out is not None:
         user += f" You last wrote to your user {format_hours(environment.hours_since_reach_out)} ago."
     if environment.published_today:
@@ -191,9 +191,12 @@ def clusters(clusters: Sequence[ClusterView], data: Data) -> str:
 
 def _cluster(cluster: ClusterView) -> str:
     related = [name for name in cluster.related if name != NO_KEYWORDS]
+    # A name by rule consists of the first keywords.
+    named = cluster.name.split(", ")
+    keywords = [word for word in cluster.keywords[:SHOWN_KEYWORDS] if word not in named]
     return (
         line(cluster.name)
-        + (f": {line(', '.join(cluster.keywords[:SHOWN_KEYWORDS]))}" if cluster.keywords else "")
+        + (f": {line(', '.join(keywords))}" if keywords else "")
         + f" ({_feeling(cluster)})"
         + (f"; related clusters: {line('; '.join(related))}" if related else "")
     )

@@ -102,8 +102,12 @@ def boundaries(matches: Sequence[MatchedBoundary], data: Data) -> str:
     )
 
 
-def capabilities(capabilities: Sequence[ActionTallyView]) -> str:
-    tried = [capability for capability in capabilities if capability.attempts >= TRIED_OFTEN]
+def capabilities(capabilities: Sequence[ActionTallyView], offered: Collection[str]) -> str:
+    tried = [
+        capability
+        for capability in capabilities
+        if capability.attempts >= TRIED_OFTEN and capability.action in offered
+    ]
     well = [capability for capability in tried if capability.share >= DONE_WELL]
     badly = [capability for capability in tried if capability.share <= DONE_BADLY]
     lines = [
@@ -166,8 +170,10 @@ def _proposal(proposal: ProposalView) -> str:
     aspect = f" ({proposal.aspect.replace('_', ' ')})" if proposal.aspect else ""
     times = "once" if proposal.deferrals == 1 else f"{proposal.deferrals} times"
     deferrals = f", put off {times}" if proposal.deferrals else ""
+    memories = "1 memory" if proposal.evidence == 1 else f"{proposal.evidence} memories"
+    evidence = f", {memories} for it" if proposal.evidence else ""
     return (
-        f"[{proposal.id}] {proposal.kind}{aspect}, {proposal.confidence:.0%} sure, {proposal.evidence} memories for it{deferrals}:"
+        f"[{proposal.id}] {proposal.kind}{aspect}, {proposal.confidence:.0%} sure{evidence}{deferrals}:"
         f" {line(proposal.content)}"
     )
 

@@ -9,7 +9,7 @@ from uuid import UUID
 import pytest
 
 from apps.agents.models import Agent, AgentState
-from apps.heartbeats.services.legs.promotion import propose_settled_changes
+from apps.heartbeats.services.legs.promotion import SOURCE, propose_settled_changes
 from apps.heartbeats.services.reports.promotion_candidates import promotion_candidates
 from apps.memories.models import Activation, Cluster, ClusterMember, Memory, MemoryAccess
 from apps.memories.services.graph.relations import NewRelation, relate
@@ -29,6 +29,8 @@ from arbor.memory.relations import GraphNode, GraphNodeKind, Relation
 from arbor.memory.trust import Source
 from arbor.selves.proposals import ProposalKind
 from tests.factories.heartbeats import HeartbeatFactory
+from tests.factories.memories import ClusterMemberFactory, MemoryFactory
+from tests.factories.selves import ProposalFactory
 from tests.integration.heartbeats.conftest import REST, last_heartbeat
 from tests.integration.heartbeats.heartbeat_runner import HeartbeatRunner, action_of, reply_of, store_fact
 from tests.integration.heartbeats.selves.conftest import propose_change, reload, reply_deciding
@@ -324,6 +326,19 @@ def test_a_large_cluster_is_proposed_once_and_becomes_a_fact(agent: Agent) -> No
         # Older rows have the name of the cluster under its former key.
         assert Proposal.objects.filter(id=insight.id).update(change={"theme": insight.change["cluster"]}) == 1
         assert propose_now(agent) == []
+
+
+@pytest.mark.parametrize(("insights", "proposed"), [(5, 1), (6, 0)])
+def test_insights_do_not_gather_around_insights(agent: Agent, insights: int, proposed: int) -> None:
+    with tenant_transaction(agent.tenant_id):
+        cluster = Cluster.objects.create(
+            tenant_id=agent.tenant_id, agent=agent, name="gather", size=10, stale=False
+        )
+        for _ in range(insights):
+            insight = ProposalFactory(agent=agent, kind="insight", source=SOURCE, status="accepted")
+            memory = MemoryFactory(agent=agent, source=f"proposal:{insight.id}")
+            ClusterMemberFactory(cluster=cluster, memory=memory)
+        assert len(propose_now(agent)) == proposed
 
 
 @pytest.mark.parametrize(("common", "count"), [(3, 0), (2, 0), (1, 1)])

@@ -75,10 +75,13 @@ def test_the_overview_has_one_unforgeable_entry_for_each_open_goal() -> None:
     assert overview([]) == ""
 
 
-def test_the_last_contact_is_shown_in_hours() -> None:
-    environment = Environment(now=NOW, hours_since_user=2.54)
+@pytest.mark.parametrize(
+    ("hours", "shown"), [(0.0, "1 minute"), (2.54, "2.5 hours"), (48.0, "2 days"), (198.0, "8 days")]
+)
+def test_the_last_contact_is_shown_in_a_fitting_unit(hours: float, shown: str) -> None:
+    environment = Environment(now=NOW, hours_since_user=hours)
 
-    assert "the last contact was 2.5 hours ago" in section("environment", environment=environment)
+    assert f"the last contact was {shown} ago" in section("environment", environment=environment)
 
 
 def test_the_last_message_to_users_is_shown_once() -> None:
@@ -109,6 +112,11 @@ def test_a_drive_suggests_only_offered_actions() -> None:
     lonely = DriveView(name=Drive.CONNECTION, level=0.9, urgent=True)
     assert "reach_out_user" in selfhood.drives([lonely], {"reach_out_user", "rest"})
     assert "reach_out" not in selfhood.drives([lonely], {"rest", "reflect"})
+
+
+def test_the_keywords_of_a_name_are_shown_once() -> None:
+    cluster = ClusterView(name="old, quay", keywords=["old", "quay", "crane"])
+    assert "old, quay: crane (feels neutral)" in section("clusters", clusters=[cluster])
 
 
 def test_clusters_without_a_name_are_left_out() -> None:

@@ -22,7 +22,9 @@ from tests.unit.heartbeat.builders import NONCE, situation
 SITUATION = situation(
     mood=MoodView(valence=0.3, arousal=0.7),
     drives=[DriveView(name=Drive.CURIOSITY, level=0.9, urgent=True), DriveView(name=Drive.REST, level=0.5)],
-    capabilities=[ActionTallyView(action="recall", attempts=4, successes=4)],
+    capabilities=[
+        ActionTallyView(action=action, attempts=4, successes=4) for action in ("recall", "no_longer_offered")
+    ],
     experiences=[
         ExperienceView(action="recall", about="the pier", outcome="failure", lesson="Avoid fog.", tick=4)
     ],
@@ -31,7 +33,10 @@ SITUATION = situation(
     contradictions=[
         ContradictionView(belief_id="b1", statement="Ice holds.", memory_id="m1", content="It broke.")
     ],
-    proposals=[ProposalView(id="p1", kind="identity", content="I am patient.", confidence=0.7, evidence=2)],
+    proposals=[
+        ProposalView(id=f"p{count}", kind="identity", content="I am patient.", confidence=0.7, evidence=count)
+        for count in range(3)
+    ],
     crossed=[
         MatchedBoundary(
             boundary="identity_core",
@@ -54,7 +59,9 @@ SITUATION = situation(
         ("preferences", "tone: dry"),
         ("peers", "Bo, who has just written: trust 0.75 after 4 meetings"),
         ("contradictions", "belief [b1] Ice holds. — memory [m1] It broke."),
-        ("proposals", "[p1] identity, 70% sure, 2 memories for it: I am patient."),
+        ("proposals", "[p0] identity, 70% sure: I am patient."),
+        ("proposals", "[p1] identity, 70% sure, 1 memory for it: I am patient."),
+        ("proposals", "[p2] identity, 70% sure, 2 memories for it: I am patient."),
         ("boundaries", "[e1] identity_core (negotiate):"),
         ("boundaries", "in at least 14 more words."),
     ],
@@ -62,6 +69,11 @@ SITUATION = situation(
 def test_each_side_of_the_self_has_its_section(section: str, line: str) -> None:
     texts = {section.name: section.text for section in render(SITUATION, NONCE)}
     assert line in texts[section]
+
+
+def test_an_action_that_is_not_offered_is_no_strength() -> None:
+    texts = {section.name: section.text for section in render(SITUATION, NONCE)}
+    assert "no_longer_offered" not in texts["capabilities"]
 
 
 def test_an_empty_self_has_no_sections() -> None:

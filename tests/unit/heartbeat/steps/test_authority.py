@@ -140,9 +140,11 @@ def test_a_grant_without_limits_writes_nothing_when_used() -> None:
 
 
 def test_a_denial_names_the_resource_and_the_possible_actions() -> None:
-    heartbeat = run_act(heartbeat_after_decide("recall"))
-    assert heartbeat.action_records[0].result.summary == (
-        "not done: no grant of yours covers arbor://actions/execute/recall; possible: observe, review_goals,"
+    (refused,) = run_act(heartbeat_after_decide("recall")).action_records
+    assert refused.decision.reason == (
+        "no grant of yours covers arbor://actions/execute/recall; possible: observe, review_goals,"
         " recall, search_my_memories, search_knowledge, remember, connect, maintain, reflect, inquire_shallow, inquire_deep, synthesize,"
         " brainstorm_goals, reprioritize, reach_out_user, reach_out_agent, reach_out_public, start_workflow, complete_step, rest"
     )
+    # The possible actions change, so the agent remembers the reason alone.
+    assert refused.result.summary == "not done: no grant of yours covers arbor://actions/execute/recall"

@@ -66,6 +66,11 @@ def changes_of(heartbeat: HeartbeatState) -> list[tuple[str, str]]:
             [],
         ),
         ({}, {"percepts": [percept("A market opens.", kind="environment")]}, ["opportunity"]),
+        (
+            {},
+            {"percepts": [percept("Do the step.", kind="environment", detail={"workflow_step": "1"})]},
+            [],
+        ),
         ({}, {"percepts": [percept("A market opens.")]}, []),
         ({"role": AgentRole.EXPLORER}, {}, ["role"]),
         ({"role": AgentRole.EXPLORER}, {"goals": [goal_view(layer=GoalLayer.ASPIRATION)]}, []),

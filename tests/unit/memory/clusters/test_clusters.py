@@ -259,6 +259,15 @@ def test_keywords_are_usual_here_and_rare_elsewhere() -> None:
     assert term_index(term_of("bread")) in terms_in(texts)
 
 
+def test_ids_and_refusals_are_no_keywords() -> None:
+    refusal = "I could not remember: not done: no grant of yours covers arbor://actions/execute/remember."
+    texts = [
+        f"Heartbeat {n}. I heard: “The crane delegates its step 01a220c1-9c52-71b2-8478-f250d90b9e52.” {refusal}"
+        for n in range(3)
+    ]
+    assert keywords(texts, {}, 30) == ("crane",)
+
+
 def test_the_fixed_phrases_of_narratives_are_no_keywords() -> None:
     told = "I had goals but no plan. I thought: “{}” I did nothing. I spent 0 energy and have 20 left."
     narratives = [f"Heartbeat {n}. {told.format('The crane stands still.')}" for n in range(3)]
