@@ -159,10 +159,10 @@ def test_the_job_runs_only_with_a_collector(
     assert entries()["arbor.outbox.export_spans"]["options"]["queue"] == "outbox"
 
     def missing(*, service: str, headers: str) -> FakeCollector:
-        raise ConfigurationInvalid("install arbor[otel]")
+        raise ConfigurationInvalid("install opentelemetry-sdk")
 
     monkeypatch.setattr(otlp, "OtlpExporter", missing)
-    with pytest.raises(ConfigurationInvalid, match="otel"):
+    with pytest.raises(ConfigurationInvalid, match="opentelemetry-sdk"):
         export_spans()
 
 

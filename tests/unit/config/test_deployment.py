@@ -201,6 +201,12 @@ def test_the_image_runs_as_an_unprivileged_user() -> None:
     assert not any(re.match(r"(ENV|ARG) .*(PASSWORD|SECRET|_KEY)", line) for line in lines)
 
 
+def test_the_image_has_the_packages_of_each_setting() -> None:
+    assert {"opentelemetry-sdk", "opentelemetry-exporter-otlp-proto-http"} <= pins(
+        "requirements-runtime.lock"
+    ).keys()
+
+
 def pins(name: str) -> dict[str, str]:
     return dict(re.findall(r"^([a-z0-9.-]+)==(\S+)", (ROOT / name).read_text(), re.MULTILINE))
 
