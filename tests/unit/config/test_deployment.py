@@ -165,6 +165,11 @@ def test_compose_passes_on_settings_that_exist(services: dict[str, Any]) -> None
     assert passed - COMPOSE_ONLY - INTERNAL <= settings_read()
 
 
+def test_compose_leaves_secure_cookies_to_the_origins(services: dict[str, Any]) -> None:
+    # `.env` may still set it; a value here would replace the default, which depends on CSRF_TRUSTED_ORIGINS.
+    assert "ARBOR_SECURE_COOKIES" not in services["web"]["environment"]
+
+
 def test_compose_gives_each_service_its_own_secrets_only(services: dict[str, Any]) -> None:
     expected = {pool.name: secrets_of_queues(pool.queues) for pool in POOLS}
     expected |= {name: secrets_of(name) for name in OTHER_SERVICES}
