@@ -200,6 +200,12 @@ def test_every_published_port_is_on_the_loopback(services: dict[str, Any]) -> No
     assert all(port.startswith("127.0.0.1:") for port in ports)
 
 
+def test_the_image_has_the_command_that_the_docs_execute() -> None:
+    lines = (ROOT / "Dockerfile").read_text().splitlines()
+    assert any(line.startswith("RUN ") and "> /usr/local/bin/arbor" in line for line in lines)
+    assert 'ENTRYPOINT ["arbor"]' in lines
+
+
 def test_the_image_runs_as_an_unprivileged_user() -> None:
     lines = (ROOT / "Dockerfile").read_text().splitlines()
     assert "USER arbor" in lines
