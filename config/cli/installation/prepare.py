@@ -10,6 +10,7 @@ from django.core.management import call_command
 from django.db import connections
 
 from apps.agents.models import Agent
+from apps.agents.services.authority import refuse_other_master_key
 from apps.agents.services.templates import SeedChange, seed_builtin_templates
 from apps.audit.services.positions import continue_audit_positions
 from apps.default_model import default_model
@@ -34,6 +35,8 @@ _REFUSED_SHOWN = 10
 
 def prepare(demo: bool, report: Path | None) -> None:
     """Migrate the database, seed the built-in templates, endorse agents, sign grants, create the operator's account and the demo."""
+    # Before the serving roles get passwords of this master key, which would shut out the processes that run with another one.
+    refuse_other_master_key()
     call_command("migrate", verbosity=0, interactive=False)
     refuse_unsafe_role()
     click.echo("the database is migrated")
