@@ -21,9 +21,7 @@ from tests.unit.config.builders import installation_plan
 
 def panel_text(**changes: Any) -> str:
     values: dict[str, Any] = {
-        "web_url": "http://127.0.0.1:8001/",
-        "api_url": "http://127.0.0.1:8002/",
-        "flower_url": "http://127.0.0.1:5555/",
+        "urls": {"web": "http://127.0.0.1:8001/", "flower": "http://127.0.0.1:5555/"},
         "operator": "operator",
         "password": None,
         "password_file": Path("/data/secrets/operator_password"),
