@@ -99,7 +99,10 @@ def _create_operator() -> tuple[str, bool]:
     name = env.str("ARBOR_OPERATOR", default="operator")
     if User.objects.filter(username=name).exists():
         return name, False
-    password = secret("ARBOR_OPERATOR_PASSWORD") or secret_folder().ensure(SecretName.OPERATOR_PASSWORD)
+    folder = secret_folder()
+    password = secret("ARBOR_OPERATOR_PASSWORD")
+    where = "ARBOR_OPERATOR_PASSWORD" if password else folder.file(SecretName.OPERATOR_PASSWORD)
+    password = password or folder.ensure(SecretName.OPERATOR_PASSWORD)
     create_account(username=name, password=password, superuser=True, actor=ACTOR)
-    click.echo(f"made the account {name}")
+    click.echo(f"made the account {name}; its password is in {where}")
     return name, True

@@ -86,7 +86,8 @@ def _make_secrets() -> None:
     """Create the secrets that the environment does not set."""
     if not secret("ARBOR_MASTER_KEY"):
         secret_folder().ensure(SecretName.MASTER_KEY)
-    if not secret("ARBOR_OPERATOR_PASSWORD"):
+    # In an external database the account may exist already, with another password; `prepare` creates one for a new account.
+    if not secret("ARBOR_OPERATOR_PASSWORD") and not secret("DATABASE_URL"):
         secret_folder().ensure(SecretName.OPERATOR_PASSWORD)
 
 
@@ -194,16 +195,15 @@ def _secrets_to_mask(plan: InstallationPlan) -> set[str]:
 def _summary(plan: InstallationPlan, ready_in_s: float) -> PanelSummary:
     report: dict[str, Any] = json.loads(plan.run.prepared_file.read_text(encoding="utf-8"))
     folder = secret_folder()
-    own_password = bool(secret("ARBOR_OPERATOR_PASSWORD"))
+    own_password, file = bool(secret("ARBOR_OPERATOR_PASSWORD")), folder.file(SecretName.OPERATOR_PASSWORD)
     first_time = report["operator_made"] and not own_password
     return PanelSummary(
         urls=plan.urls,
         operator=report["operator"],
         # The password is shown on a terminal only, never written to a pipe or log; the file is readable by its owner only.
         password=folder.read(SecretName.OPERATOR_PASSWORD) if first_time and sys.stdout.isatty() else None,
-        password_file=Path("ARBOR_OPERATOR_PASSWORD")
-        if own_password
-        else folder.file(SecretName.OPERATOR_PASSWORD),
+        password_file=Path("ARBOR_OPERATOR_PASSWORD") if own_password else file,
+        password_known=own_password or file.exists(),
         model=report["model"],
         agents=report["agents"],
         tenants=report["tenants"],
@@ -221,6 +221,8 @@ class PanelSummary:
     #: The new operator's password, shown once; None afterwards.
     password: str | None
     password_file: Path
+    #: Whether that file, or the setting of this name, has the password.
+    password_known: bool
     model: str
     agents: int
     tenants: int
@@ -239,7 +241,9 @@ def panel(summary: PanelSummary) -> Panel:
             Text(url, style="bold underline" if is_console else "underline"),
         )
     rows.add_row("operator", Text(summary.operator, style="bold"))
-    if summary.password is None:
+    if not summary.password_known:
+        rows.add_row("password", "the one that the account got where it was created")
+    elif summary.password is None:
         rows.add_row("password", f"shown at the first start, on a terminal; kept in {summary.password_file}")
     else:
         rows.add_row("password", Text.assemble((summary.password, "bold green"), "  (shown only now)"))
