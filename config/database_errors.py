@@ -6,6 +6,8 @@ from typing import Any
 
 #: The SQLSTATE of a statement that its time limit has ended.
 _QUERY_CANCELED = "57014"
+#: The classes of SQLSTATEs of connections that were refused or ended; a server that reports another one does answer.
+_NO_CONNECTION = ("08", "28", "3D", "53300", "57P")
 #: The SQLSTATE of statements that the role must not run, and the remedies by a part of the server's message.
 _INSUFFICIENT_PRIVILEGE = "42501"
 _PRIVILEGE_REMEDIES = {
@@ -37,7 +39,8 @@ def explain_database_error(error: Exception, settings: Any) -> str:
     if not settings.ARBOR_HAS_DATABASE:
         return ": ".join(explain_missing_database(runs_here=settings.ARBOR_RUNS_HERE))
     reason = str(error).strip().splitlines()[0]
-    if getattr(error.__cause__, "sqlstate", None) == _QUERY_CANCELED:
+    state = getattr(error.__cause__, "sqlstate", None) or ""
+    if state == _QUERY_CANCELED:
         return f"the database needed too long and canceled a statement: {reason}. ARBOR_STATEMENT_TIMEOUT_S is the limit"
     # Django wraps the driver's error, which knows whether the server had asked for a password.
     refused = getattr(getattr(error.__cause__, "pgconn", None), "used_password", False)
@@ -46,6 +49,8 @@ def explain_database_error(error: Exception, settings: Any) -> str:
             f"the database refuses the role: {reason}; its password is derived from the master key: is ARBOR_MASTER_KEY"
             " the one that `arbor prepare` ran with?"
         )
+    if state and not state.startswith(_NO_CONNECTION):
+        return f"the database failed: {reason}"
     remedy = "Is `arbor up` running?" if settings.ARBOR_RUNS_HERE else "Is DATABASE_URL right?"
     return f"the database does not answer: {reason}. {remedy}"
 

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 from psycopg.errors import (
+    DiskFull,
     InsufficientPrivilege,
     InvalidTableDefinition,
     OperationalError,
@@ -31,6 +32,13 @@ def test_an_error_is_explained_by_its_cause(cause: Exception, explanation: str) 
     explained = explain_database_error(error, SETTINGS)
     assert explanation in explained
     assert ("Is `arbor up` running?" in explained) is not isinstance(cause, QueryCanceled)
+
+
+def test_a_server_that_fails_is_not_said_to_be_away() -> None:
+    error = RuntimeError("could not extend file: No space left on device\nHINT: Check free disk space.")
+    error.__cause__ = DiskFull()
+    explained = explain_database_error(error, SETTINGS)
+    assert explained == "the database failed: could not extend file: No space left on device"
 
 
 def test_an_external_database_that_is_away_names_its_setting() -> None:
