@@ -81,6 +81,7 @@ def test_a_worker_gets_its_options(monkeypatch: pytest.MonkeyPatch) -> None:
         calls.append(options)
         return SimpleNamespace(start=lambda: None, exitcode=0)
 
+    monkeypatch.setenv("CELERY_BROKER_URL", "redis://broker.example/0")
     monkeypatch.setattr(celery_process, "load_app", lambda: SimpleNamespace(Worker=make))
     monkeypatch.setattr(celery_process, "refuse_unsafe_role", lambda: None)
     for name in ("worker_ready", "worker_process_init"):
