@@ -17,7 +17,9 @@ COPY config ./config
 ENV PATH=/venv/bin:$PATH PYTHONPATH=/app PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 \
     OPENBLAS_NUM_THREADS=1 MALLOC_ARENA_MAX=2 \
     ARBOR_DATA_DIR=/data ARBOR_LOG_FORMAT=json ARBOR_READY_FILE=/tmp/arbor.ready
+# For `docker compose exec web arbor …`.
+RUN printf '#!/bin/sh\nexec python -m config.cli "$@"\n' > /usr/local/bin/arbor && chmod 755 /usr/local/bin/arbor
 USER arbor
 VOLUME /data
-ENTRYPOINT ["python", "-m", "config.cli"]
+ENTRYPOINT ["arbor"]
 CMD ["--help"]

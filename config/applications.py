@@ -35,6 +35,7 @@ APPLICATIONS = [
     "apps.fleet",
 ]
 MIDDLEWARE = [
+    "apps.console.probes.ProbeMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "django.middleware.csp.ContentSecurityPolicyMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",

@@ -1,4 +1,4 @@
-"""Explanations of a database that does not answer, each with its remedy."""
+"""Explanations of a database that does not answer, is not prepared or refuses a statement, each with its remedy."""
 
 from __future__ import annotations
 
@@ -6,6 +6,32 @@ from typing import Any
 
 #: The SQLSTATE of a statement that its time limit has ended.
 _QUERY_CANCELED = "57014"
+#: The classes of SQLSTATEs of connections that were refused or ended; a server that reports another one does answer.
+_NO_CONNECTION = ("08", "28", "3D", "53300", "57P")
+#: The SQLSTATE of statements that the role must not run, and the remedies by a part of the server's message.
+_INSUFFICIENT_PRIVILEGE = "42501"
+_PRIVILEGE_REMEDIES = {
+    "extension": "let a superuser run `CREATE EXTENSION vector` in this database once",
+    "create role": "let the role of DATABASE_URL create roles (`ALTER ROLE … CREATEROLE`)",
+    "alter role": "another role made the serving roles: set ARBOR_APP_ROLE, ARBOR_OPS_ROLE and ARBOR_ACCOUNTS_ROLE to other names",
+    "must be owner": "let DATABASE_URL name the role that owns the tables",
+    "for schema": "let the role of DATABASE_URL own the database",
+}
+#: The SQLSTATEs of missing tables and columns.
+_MISSING = frozenset({"42P01", "42703"})
+_RUN_PREPARE = "run `arbor prepare` with the owner's DATABASE_URL"
+
+
+def explain_refused_statement(error: Exception) -> str | None:
+    """Explain in one line that a role lacks a privilege, or that the database is not prepared; None for other errors."""
+    state = getattr(error.__cause__, "sqlstate", None)
+    reason = str(error).strip().partition("\n")[0]
+    if state == _INSUFFICIENT_PRIVILEGE:
+        remedies = (remedy for part, remedy in _PRIVILEGE_REMEDIES.items() if part in reason)
+        return f"the database refuses: {reason}; {next(remedies, _RUN_PREPARE)}"
+    if state in _MISSING:
+        return f"the database is not prepared for this version of Arbor: {reason}; {_RUN_PREPARE}"
+    return None
 
 
 def explain_database_error(error: Exception, settings: Any) -> str:
@@ -13,7 +39,8 @@ def explain_database_error(error: Exception, settings: Any) -> str:
     if not settings.ARBOR_HAS_DATABASE:
         return ": ".join(explain_missing_database(runs_here=settings.ARBOR_RUNS_HERE))
     reason = str(error).strip().splitlines()[0]
-    if getattr(error.__cause__, "sqlstate", None) == _QUERY_CANCELED:
+    state = getattr(error.__cause__, "sqlstate", None) or ""
+    if state == _QUERY_CANCELED:
         return f"the database needed too long and canceled a statement: {reason}. ARBOR_STATEMENT_TIMEOUT_S is the limit"
     # Django wraps the driver's error, which knows whether the server had asked for a password.
     refused = getattr(getattr(error.__cause__, "pgconn", None), "used_password", False)
@@ -22,7 +49,10 @@ def explain_database_error(error: Exception, settings: Any) -> str:
             f"the database refuses the role: {reason}; its password is derived from the master key: is ARBOR_MASTER_KEY"
             " the one that `arbor prepare` ran with?"
         )
-    return f"the database does not answer: {reason}. Is `arbor up` running?"
+    if state and not state.startswith(_NO_CONNECTION):
+        return f"the database failed: {reason}"
+    remedy = "Is `arbor up` running?" if settings.ARBOR_RUNS_HERE else "Is DATABASE_URL right?"
+    return f"the database does not answer: {reason}. {remedy}"
 
 
 def explain_missing_database(*, runs_here: bool) -> tuple[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from email.utils import parseaddr
 from typing import Any
 
 from arbor.errors import ConfigurationInvalid
@@ -29,8 +30,13 @@ def mailers(
         raise ConfigurationInvalid(
             f"ARBOR_EMAIL_TIMEOUT_S must be above 0 and at most {_LONGEST_TIMEOUT_S:g}, got {timeout_s:g}"
         )
-    if "@" not in sender:
-        raise ConfigurationInvalid(f"ARBOR_EMAIL_FROM must be an email address, got {sender!r}")
+    if "@" not in sender or parseaddr(sender)[1] != sender:
+        raise ConfigurationInvalid(
+            f"ARBOR_EMAIL_FROM must be an email address without a name, got {sender!r}"
+        )
+    if not (user + password).isascii():
+        # Python's SMTP client sends nothing else.
+        raise ConfigurationInvalid("ARBOR_EMAIL_USER and ARBOR_EMAIL_PASSWORD must be ASCII")
     options = {"host": host, "timeout": timeout_s, **_TLS_OPTIONS[security]}
     if port:
         options["port"] = port

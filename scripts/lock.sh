@@ -12,5 +12,5 @@ compile() {
         --no-header --no-emit-index-url --no-emit-find-links "$@"
 }
 compile pyproject.toml --group dev --output-file requirements.lock "$@"
-compile pyproject.toml --constraint requirements.lock --output-file requirements-runtime.lock "$@"
+compile pyproject.toml --extra otel --constraint requirements.lock --output-file requirements-runtime.lock "$@"
 compile --group local-model --constraint requirements.lock --output-file requirements-local-model.lock "$@"

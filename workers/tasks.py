@@ -49,7 +49,7 @@ from apps.queues import TENANT_HEADER, Task
 from apps.tools.services.servers import refresh_server_in_background
 from apps.workflows.services.legs import advance_run
 from apps.workflows.services.sweep import sweep_workflows
-from arbor.errors import TenantRequired
+from arbor.errors import DeliveryFailed, TenantRequired
 from workers.app import app
 from workers.schedule import entries
 
@@ -286,7 +286,8 @@ def seal_audit_log() -> object:
     return seal_audit()
 
 
-@app.task(name=Task.EXPORT_SPANS.value, acks_late=True)
+# The exporter logs why the collector accepts no spans; the next run exports them.
+@app.task(name=Task.EXPORT_SPANS.value, acks_late=True, throws=(DeliveryFailed,))
 def export_heartbeat_spans() -> object:
     """Export spans of heartbeats to an OpenTelemetry collector."""
     return export_spans()

@@ -24,7 +24,7 @@ SEARCH_PAGES = 5
 #: The parameter of a search in a list.
 _SEARCH = "q"
 #: The URL names of pages without a limit.
-_UNLIMITED = frozenset({"logout", "alive", "ready", "metrics"})
+_UNLIMITED = frozenset({"logout", "metrics"})
 _READING = frozenset({"GET", "HEAD", "OPTIONS"})
 
 #: Shared by all threads of the process.

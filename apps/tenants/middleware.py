@@ -33,8 +33,6 @@ _OPEN_WHEN_SUSPENDED = frozenset(
         "tenant-choose",
         "own-sessions",
         "jsi18n",
-        "alive",
-        "ready",
     }
 )
 

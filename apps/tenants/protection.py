@@ -11,8 +11,9 @@ from datetime import timedelta
 from typing import Any
 
 from django.conf import settings
-from django.db import connections, models, transaction
+from django.db import OperationalError, connections, models, transaction
 from psycopg import sql
+from psycopg.errors import DeadlockDetected
 
 from apps.tenants.checks import tenant_models
 from apps.tenants.fields import OnDelete, WithinTenant
@@ -35,6 +36,9 @@ from apps.tenants.role_passwords import scram_verifier
 from apps.tenants.scope import APP, OPS, OWNER, SERVING
 from apps.tenants.vector_indexes import create_vector_indexes
 
+#: The most transactions of one protection, if all but the last one deadlock.
+_TRIES = 5
+
 #: The constraints of a table by their names: the kind as in pg_constraint, and the columns in order.
 type Constraints = dict[str, tuple[str, list[str]]]
 
@@ -42,8 +46,19 @@ type Constraints = dict[str, tuple[str, list[str]]]
 def protect() -> list[str]:
     """Create or change roles, privileges, policies and keys as the models require; return the newly protected tables.
 
-    Runs as the owner, in one transaction, under a lock that serializes concurrent migrations.
+    Runs as the owner, in one transaction, under a lock that serializes concurrent migrations. Beside processes that run, the
+    transaction may deadlock, since it locks all tables; it is repeated then.
     """
+    for _ in range(_TRIES - 1):
+        try:
+            return _protect()
+        except OperationalError as error:
+            if not isinstance(error.__cause__, DeadlockDetected):
+                raise
+    return _protect()
+
+
+def _protect() -> list[str]:
     new: list[str] = []
     with transaction.atomic(using=OWNER), connections[OWNER].cursor() as cursor:
         cursor.execute("SELECT pg_advisory_xact_lock(hashtext('arbor.protect'))")

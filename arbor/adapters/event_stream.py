@@ -86,7 +86,10 @@ def post_for_stream(
         whole = assembly.body()
         if whole is None:
             raise ModelUnavailable(f"{endpoint.provider} broke off its stream before the reply ended")
-        return HttpReply(status=response.status_code, headers=response.headers, content=encode_json(whole))
+        content = encode_json(whole)
+        if len(content) > MAX_REPLY_BYTES:
+            raise ModelUnavailable(f"{endpoint.provider} sent more than {MAX_REPLY_BYTES} bytes")
+        return HttpReply(status=response.status_code, headers=response.headers, content=content)
 
 
 def _assemble(response: httpx.Response, endpoint: ApiEndpoint, assembly: ReplyAssembly) -> None:

@@ -17,6 +17,7 @@ from arbor.errors import ModelRefused
 from arbor.models.handles import Handle
 from arbor.models.ports import ModelReply, ModelRequest, TextSink
 from arbor.models.pricing import cost_usd
+from arbor.models.token_estimates import estimate_tokens
 from arbor.models.usage import Usage
 
 _FORMS = (Form.SCHEMA, Form.OBJECT, Form.PLAIN)
@@ -64,7 +65,7 @@ class ChatCompletionsModel:
             deadline_s=deadline_s,
             assembly=None if on_text is None else lambda _: ChunkAssembly(on_text),
         )
-        return self._reply(answer, latency_ms=(time.monotonic() - started) * 1000)
+        return self._reply(answer, request, latency_ms=(time.monotonic() - started) * 1000)
 
     def _body(self, request: ModelRequest, dialect: Dialect, *, streamed: bool) -> dict[str, Any]:
         system = request.system
@@ -95,7 +96,7 @@ class ChatCompletionsModel:
         body["messages"] = [{"role": "system", "content": system}, *turns] if system else turns
         return body
 
-    def _reply(self, answer: HttpReply, *, latency_ms: float) -> ModelReply:
+    def _reply(self, answer: HttpReply, request: ModelRequest, *, latency_ms: float) -> ModelReply:
         body = answer.json()
         choice = _first_choice(body)
         if choice is None:
@@ -108,8 +109,11 @@ class ChatCompletionsModel:
                 str(message.get("refusal") or "its content filter stopped the reply")
             )
             raise ModelRefused(f"{self.handle} declined: {reason}", usage=usage)
+        text = _text(message.get("content"))
+        if usage == Usage():
+            usage = _estimated_usage(request, text)
         return ModelReply(
-            text=_text(message.get("content")),
+            text=text,
             provider=self._handle.provider,
             model=str(body.get("model") or self._handle.model),
             usage=usage,
@@ -173,6 +177,12 @@ def _usage(usage: Any) -> Usage:
         output_tokens=as_count(usage.get("completion_tokens")),
         cached_tokens=as_count(details.get("cached_tokens")) if isinstance(details, dict) else 0,
     )
+
+
+def _estimated_usage(request: ModelRequest, text: str) -> Usage:
+    """Estimate the tokens of a call for a server that counts none, so that limits of tokens hold there too."""
+    prompt = (request.system, *(message.content for message in request.messages))
+    return Usage(input_tokens=sum(map(estimate_tokens, prompt)), output_tokens=estimate_tokens(text))
 
 
 def _stated_cost(usage: Any) -> Decimal | None:

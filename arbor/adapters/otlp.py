@@ -52,7 +52,8 @@ class OtlpExporter:
         """
         if not INSTALLED:
             raise ConfigurationInvalid(
-                "spans need the packages of OpenTelemetry: install arbor[otel], or unset OTEL_EXPORTER_OTLP_ENDPOINT"
+                "spans need packages: install opentelemetry-sdk and opentelemetry-exporter-otlp-proto-http, or unset"
+                " OTEL_EXPORTER_OTLP_ENDPOINT"
             )
         if session is None and not any(map(os.environ.get, _SESSION_VARIABLES)):
             session = Session()

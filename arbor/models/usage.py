@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, kw_only=True)
 class Usage:
-    """The tokens of one call, as the provider counted them."""
+    """The tokens of one call, as the provider counted them; estimated where a server counts none."""
 
     #: All tokens of the prompt, those read from or written to the provider's cache included.
     input_tokens: int = 0

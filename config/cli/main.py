@@ -17,7 +17,7 @@ from arbor.errors import AlreadyRunning, ArborError
 from arbor.version import VERSION
 from config.cli.kit.declarations import ExitCode
 from config.cli.kit.printable import error_text
-from config.database_errors import explain_database_error
+from config.database_errors import explain_database_error, explain_refused_statement
 from config.supervisor import MARK
 
 #: The commands by heading, in the order of the overview: name, module under `config.cli.commands` and summary, so that the
@@ -154,8 +154,8 @@ def _explain(error: Exception) -> str | None:
     if _is_preparing():
         # Until then roles, tables or grants may be missing.
         return "`arbor up` still prepares the database; try again in a moment"
-    if not isinstance(error, database.OperationalError):
-        return None
+    if isinstance(error, database.ProgrammingError):
+        return explain_refused_statement(error)
     return explain_database_error(error, sys.modules["django.conf"].settings)
 
 

@@ -68,8 +68,8 @@ ARBOR_TLS = env.bool(
 SESSION_COOKIE_SECURE = env.bool("ARBOR_SECURE_COOKIES", default=ARBOR_TLS)
 CSRF_COOKIE_SECURE = SESSION_COOKIE_SECURE
 SECURE_SSL_REDIRECT = ARBOR_TLS
-#: Probes and monitors ask from inside, past the proxy.
-SECURE_REDIRECT_EXEMPT = [r"^healthz$", r"^readyz$", r"^metrics$"]
+#: Monitors ask from inside, past the proxy.
+SECURE_REDIRECT_EXEMPT = [r"^metrics$"]
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if ARBOR_TLS else None
 SECURE_HSTS_SECONDS = env.int("ARBOR_HSTS_S", default=31_536_000) if ARBOR_TLS else 0
 SECURE_CSP = applications.CONTENT_SECURITY_POLICY

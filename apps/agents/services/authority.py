@@ -6,11 +6,13 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
+from django.db import connections
 from django.db.models import QuerySet
 
 from apps.agents.models import AuthorityKey
 from apps.tenants.encoding import from_json, to_json
 from apps.tenants.keys import master_keys
+from apps.tenants.scope import OWNER
 from arbor.agents.endorsement import SYSTEM_AUTHORITY
 from arbor.agents.identity import PrivateKey, generate_key_pair, prefixed_bytes
 from arbor.agents.keys import FIRST, SigningKey
@@ -30,6 +32,20 @@ def ensure_system_authority() -> SigningKey:
     """
     row = AuthorityKey.objects.order_by("-number").first() or _create_key(FIRST)
     return _open_row(row)
+
+
+def refuse_other_master_key() -> None:
+    """Check, as the owner of the tables, that the System Authority's key opens here; a database without tables passes.
+
+    Raises ConfigurationInvalid without a master key, and SealBroken under another one.
+    """
+    keys = master_keys()
+    with connections[OWNER].cursor() as cursor:
+        tables = connections[OWNER].introspection.table_names(cursor)
+    if AuthorityKey._meta.db_table in tables and (
+        row := AuthorityKey.objects.using(OWNER).order_by("-number").first()
+    ):
+        unseal_authority_key(row.sealed_private_key, number=row.number, keys=keys)
 
 
 def authority_public_keys() -> dict[int, bytes]:

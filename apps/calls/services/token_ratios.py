@@ -19,8 +19,8 @@ MAX_CALLS_READ = 200
 MIN_CALLS = 3
 MIN_TOKENS = 1_000
 
-# An unusable reply counts too, since its input was counted as any other. Rows are written where they differ, in the order of
-# their keys.
+# An unusable reply counts too, since its input was counted as any other. An input that equals its estimate was estimated by the
+# adapter. Rows are written where they differ, in the order of their keys.
 _LEARN = """
 INSERT INTO calls_tokenratio (tenant_id, id, model, ratio, calls, learnt_at)
 SELECT t.id, gen_random_uuid(), learnt.model, learnt.ratio, learnt.calls, now()
@@ -32,7 +32,7 @@ FROM tenants_tenant t CROSS JOIN LATERAL (
         WHERE tenant_id = t.id AND at > now() - interval '1 day'
         ORDER BY at DESC LIMIT %(max_calls)s
     ) e JOIN calls_externalcall c ON c.tenant_id = t.id AND c.id = e.call_id
-    WHERE e.input_tokens > 0 AND e.estimated_tokens > 0
+    WHERE e.input_tokens > 0 AND e.estimated_tokens > 0 AND e.input_tokens <> e.estimated_tokens
     GROUP BY c.model
     HAVING count(*) >= %(calls)s AND sum(e.estimated_tokens) >= %(tokens)s
 ) learnt

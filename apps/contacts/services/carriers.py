@@ -61,7 +61,7 @@ class Mail:
 
 def _mail(message: DeliverableMessage) -> EmailMessage:
     sender = settings.ARBOR_EMAIL_FROM
-    domain = sender.rpartition("@")[2].strip(" >") or "localhost"
+    domain = sender.rpartition("@")[2]
     return EmailMessage(
         subject=_line(message.subject or message.content)[:_SUBJECT_LENGTH],
         body=message.content,

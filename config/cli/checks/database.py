@@ -47,7 +47,7 @@ def check_role() -> Finding:
     """Check that row-level security binds the serving role."""
     faults = [*find_role_faults(), *find_table_faults()]
     if faults:
-        return fail("roles and policies", "; ".join(faults), "run `arbor prepare`")
+        return fail("roles and policies", name_first(faults, most=3), "run `arbor prepare`")
     return ok("roles and policies", "row-level security binds the serving role on every tenant's table")
 
 

@@ -18,8 +18,10 @@ from celery.exceptions import SecurityWarning
 from celery.signals import after_task_publish, beat_init, worker_process_init, worker_ready
 
 from apps.queues import Queue
+from arbor.errors import ConfigurationInvalid
 from config.cli.installation.serving_role import refuse_unsafe_role
-from config.environment import env
+from config.credentials import NO_SERVER, broker_url
+from config.environment import data_dir, env, server_urls
 from config.pools import PoolKind, model_connections
 from config.process_secrets import remove_foreign_secrets, secrets_of, secrets_of_queues
 from config.supervisor import READY_FILE
@@ -37,6 +39,14 @@ def load_app() -> Celery:
     os.environ.setdefault("CELERY_SKIP_CHECKS", "yes")
     app: Celery = find_app("workers.app")
     return app
+
+
+def refuse_missing_broker() -> None:
+    """Raise ConfigurationInvalid where no broker is configured, since the process would wait for one in vain."""
+    if broker_url(server_urls(data_dir())).endswith(f"/{NO_SERVER}"):
+        raise ConfigurationInvalid(
+            "no broker is configured: set CELERY_BROKER_URL (or REDIS_URL), or start Arbor here with `arbor up` first"
+        )
 
 
 def touch_ready_file(**_: Any) -> None:
@@ -71,6 +81,7 @@ def worker(queues: str, pool: str, concurrency: int | None, name: str | None) ->
     warnings.simplefilter("ignore", SecurityWarning)
     worker_ready.connect(_touch_regularly, weak=False)
     worker_process_init.connect(_end_with_the_worker, weak=False)
+    refuse_missing_broker()
     app = load_app()
     refuse_unsafe_role()
     process = app.Worker(
@@ -108,6 +119,7 @@ def scheduler() -> None:
     # The scheduler is ready when it begins, and alive while it publishes due tasks.
     beat_init.connect(touch_ready_file, weak=False)
     after_task_publish.connect(touch_ready_file, weak=False)
+    refuse_missing_broker()
     app = load_app()
     refuse_unsafe_role()
     app.Beat(quiet=True).run()

@@ -81,9 +81,15 @@ class InstallationPlan:
         """The address of Flower."""
         return f"http://{LOOPBACK}:{self.flower_port}/"
 
+    @property
+    def urls(self) -> dict[str, str]:
+        """The addresses of the selected parts by name."""
+        urls = {"web": self.web_url, "api": self.api_url, "flower": self.flower_url}
+        return {name: url for name, url in urls.items() if name in self.only}
+
     def server_urls(self) -> dict[str, str]:
         """Return the addresses of the servers without passwords, for commands on this machine."""
-        urls = {"web_url": self.web_url, "api_url": self.api_url, "flower_url": self.flower_url}
+        urls = {f"{name}_url": url for name, url in self.urls.items()}
         if self.postgres is not None:
             urls["database_url"] = without_password(self.postgres.owner_url)
         if self.valkey is not None:

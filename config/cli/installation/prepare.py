@@ -10,6 +10,7 @@ from django.core.management import call_command
 from django.db import connections
 
 from apps.agents.models import Agent
+from apps.agents.services.authority import refuse_other_master_key
 from apps.agents.services.templates import SeedChange, seed_builtin_templates
 from apps.audit.services.positions import continue_audit_positions
 from apps.default_model import default_model
@@ -34,6 +35,8 @@ _REFUSED_SHOWN = 10
 
 def prepare(demo: bool, report: Path | None) -> None:
     """Migrate the database, seed the built-in templates, endorse agents, sign grants, create the operator's account and the demo."""
+    # Before the serving roles get passwords of this master key, which would shut out the processes that run with another one.
+    refuse_other_master_key()
     call_command("migrate", verbosity=0, interactive=False)
     refuse_unsafe_role()
     click.echo("the database is migrated")
@@ -96,7 +99,10 @@ def _create_operator() -> tuple[str, bool]:
     name = env.str("ARBOR_OPERATOR", default="operator")
     if User.objects.filter(username=name).exists():
         return name, False
-    password = secret("ARBOR_OPERATOR_PASSWORD") or secret_folder().ensure(SecretName.OPERATOR_PASSWORD)
+    folder = secret_folder()
+    password = secret("ARBOR_OPERATOR_PASSWORD")
+    where = "ARBOR_OPERATOR_PASSWORD" if password else folder.file(SecretName.OPERATOR_PASSWORD)
+    password = password or folder.ensure(SecretName.OPERATOR_PASSWORD)
     create_account(username=name, password=password, superuser=True, actor=ACTOR)
-    click.echo(f"made the account {name}")
+    click.echo(f"made the account {name}; its password is in {where}")
     return name, True

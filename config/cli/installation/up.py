@@ -6,6 +6,7 @@ import json
 import os
 import sys
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -85,7 +86,8 @@ def _make_secrets() -> None:
     """Create the secrets that the environment does not set."""
     if not secret("ARBOR_MASTER_KEY"):
         secret_folder().ensure(SecretName.MASTER_KEY)
-    if not secret("ARBOR_OPERATOR_PASSWORD"):
+    # In an external database the account may exist already, with another password; `prepare` creates one for a new account.
+    if not secret("ARBOR_OPERATOR_PASSWORD") and not secret("DATABASE_URL"):
         secret_folder().ensure(SecretName.OPERATOR_PASSWORD)
 
 
@@ -117,18 +119,21 @@ def make_plan(
     api_host = env.str("ARBOR_API_HOST", default="127.0.0.1")
     # None of these servers listens yet, so a port that one of them has moved to still looks free.
     reserved = {server.port for server in (postgres, valkey) if server is not None}
-    web_port = _choose_port("the console", web_port or _port("ARBOR_WEB_PORT", 8000), host, reserved)
-    api_port = _choose_port("the API", _port("ARBOR_API_PORT", 8001), api_host, reserved)
-    flower_port = _choose_port("Flower", _port("ARBOR_FLOWER_PORT", 5555), LOOPBACK, reserved)
+    ports = {
+        "web": ("the console", web_port or _port("ARBOR_WEB_PORT", 8000), host),
+        "api": ("the API", _port("ARBOR_API_PORT", 8001), api_host),
+        "flower": ("Flower", _port("ARBOR_FLOWER_PORT", 5555), LOOPBACK),
+    }
+    chosen = {name: _choose_port(*ports[name], reserved) for name in ports if name in only}
     return InstallationPlan(
         run=run,
         postgres=postgres,
         valkey=valkey,
         web_host=host,
-        web_port=web_port,
+        web_port=chosen.get("web", 0),
         api_host=api_host,
-        api_port=api_port,
-        flower_port=flower_port,
+        api_port=chosen.get("api", 0),
+        flower_port=chosen.get("flower", 0),
         demo=demo,
         only=only,
         fork_server=ForkServer(base_env(run)) if ForkServer.is_possible() else None,
@@ -168,9 +173,7 @@ def _supervise(plan: InstallationPlan, started: float) -> None:
     log = Log([part.name for part in parts], mask=Mask(_secrets_to_mask(plan)))
 
     def write_state(states: list[dict[str, Any]]) -> None:
-        plan.run.write_state(
-            web_url=plan.web_url, api_url=plan.api_url, flower_url=plan.flower_url, parts=states
-        )
+        plan.run.write_state(parts=states)
 
     def show_panel() -> None:
         console().print(panel(_summary(plan, time.monotonic() - started)))
@@ -192,18 +195,15 @@ def _secrets_to_mask(plan: InstallationPlan) -> set[str]:
 def _summary(plan: InstallationPlan, ready_in_s: float) -> PanelSummary:
     report: dict[str, Any] = json.loads(plan.run.prepared_file.read_text(encoding="utf-8"))
     folder = secret_folder()
-    own_password = bool(secret("ARBOR_OPERATOR_PASSWORD"))
+    own_password, file = bool(secret("ARBOR_OPERATOR_PASSWORD")), folder.file(SecretName.OPERATOR_PASSWORD)
     first_time = report["operator_made"] and not own_password
     return PanelSummary(
-        web_url=plan.web_url,
-        api_url=plan.api_url,
-        flower_url=plan.flower_url,
+        urls=plan.urls,
         operator=report["operator"],
         # The password is shown on a terminal only, never written to a pipe or log; the file is readable by its owner only.
         password=folder.read(SecretName.OPERATOR_PASSWORD) if first_time and sys.stdout.isatty() else None,
-        password_file=Path("ARBOR_OPERATOR_PASSWORD")
-        if own_password
-        else folder.file(SecretName.OPERATOR_PASSWORD),
+        password_file=Path("ARBOR_OPERATOR_PASSWORD") if own_password else file,
+        password_known=own_password or file.exists(),
         model=report["model"],
         agents=report["agents"],
         tenants=report["tenants"],
@@ -215,13 +215,14 @@ def _summary(plan: InstallationPlan, ready_in_s: float) -> PanelSummary:
 class PanelSummary:
     """The contents of the panel."""
 
-    web_url: str
-    api_url: str
-    flower_url: str
+    #: The addresses of the parts that run here, by name.
+    urls: Mapping[str, str]
     operator: str
     #: The new operator's password, shown once; None afterwards.
     password: str | None
     password_file: Path
+    #: Whether that file, or the setting of this name, has the password.
+    password_known: bool
     model: str
     agents: int
     tenants: int
@@ -233,11 +234,16 @@ def panel(summary: PanelSummary) -> Panel:
     rows = Table.grid(padding=(0, 2))
     rows.add_column(style="dim")
     rows.add_column()
-    rows.add_row("console", Text(summary.web_url, style="bold underline"))
-    rows.add_row("api", Text(summary.api_url, style="underline"))
-    rows.add_row("flower", Text(summary.flower_url, style="underline"))
+    for name, url in summary.urls.items():
+        is_console = name == "web"
+        rows.add_row(
+            "console" if is_console else name,
+            Text(url, style="bold underline" if is_console else "underline"),
+        )
     rows.add_row("operator", Text(summary.operator, style="bold"))
-    if summary.password is None:
+    if not summary.password_known:
+        rows.add_row("password", "the one that the account got where it was created")
+    elif summary.password is None:
         rows.add_row("password", f"shown at the first start, on a terminal; kept in {summary.password_file}")
     else:
         rows.add_row("password", Text.assemble((summary.password, "bold green"), "  (shown only now)"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -34,3 +35,19 @@ def test_a_killed_child_of_a_pool_is_logged() -> None:
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
     )
     assert "ForkPoolWorker-1" in process.stdout + process.stderr
+
+
+@pytest.mark.parametrize("arguments", [("worker", "--queues", "cleanup"), ("scheduler",)])
+def test_a_process_without_a_configured_broker_ends(arguments: tuple[str, ...], tmp_path: Path) -> None:
+    own = {"CELERY_BROKER_URL": "", "REDIS_URL": "", "ARBOR_DATA_DIR": str(tmp_path), "ARBOR_ENV_FILE": ""}
+    process = subprocess.run(
+        [sys.executable, "-m", "config.cli", *arguments],
+        cwd=Path(__file__).parents[3],
+        env=os.environ | own,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=100,
+    )
+    assert process.returncode == 1
+    assert "set CELERY_BROKER_URL (or REDIS_URL)" in process.stderr

@@ -19,7 +19,8 @@ from apps.tenants.scope import tenant_transaction
 from apps.tenants.services import tenant_by_slug
 from arbor.embedding.ports import HashEmbedder
 from arbor.history import Record
-from config.cli.checks.database import check_vectors
+from config.cli.checks import database
+from config.cli.checks.database import check_role, check_vectors
 from config.cli.checks.finding import CheckVerdict
 from config.cli.checks.models import check_backlog, check_embedder, check_minds
 from config.cli.checks.processes import check_api, check_history, check_web
@@ -52,6 +53,16 @@ def test_doctor_suggests_reembedding_after_a_change_of_settings(
     assert arbor_with_memory("memory", "reembed").code == 0
     assert check_minds().verdict is CheckVerdict.OK
     assert "harbour" in arbor_with_memory("recall", "Vega", "a port without room").out
+
+
+def test_doctor_names_the_first_unprotected_tables(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(database, "find_role_faults", list)
+    monkeypatch.setattr(
+        database, "find_table_faults", lambda: [f"table_{number} has no policy" for number in range(200)]
+    )
+    check = check_role()
+    assert check.verdict is CheckVerdict.FAIL
+    assert check.detail.endswith("table_2 has no policy and 197 more")
 
 
 def test_doctor_names_an_unreachable_model_and_its_remedy(arbor_with_memory: Arbor, one_tenant: str) -> None:

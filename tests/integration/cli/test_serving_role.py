@@ -6,10 +6,13 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from apps.agents.services.authority import ensure_system_authority
 from config.cli.installation import prepare, serving_role
+from config.keys import KeySource
 from config.servers.ports import free_port
 from config.servers.postgres import EmbeddedPostgres
 from tests.integration.cli.conftest import Arbor
@@ -77,3 +80,15 @@ def test_a_database_is_not_prepared_for_an_unsafe_role(arbor: Arbor, monkeypatch
     ran = arbor("prepare", "--no-demo")
     assert ran.code == 1
     assert "the serving role arbor owns tables" in ran.err
+
+
+@pytest.mark.parametrize("key", ["", "0" * 64], ids=["none", "another"])
+def test_without_its_master_key_no_database_is_changed(
+    arbor: Arbor, monkeypatch: pytest.MonkeyPatch, settings: Any, key: str
+) -> None:
+    ensure_system_authority()
+    settings.ARBOR_MASTER_KEYS = KeySource(current_text=key)
+    monkeypatch.setattr(prepare, "call_command", lambda *_, **__: pytest.fail("the database was migrated"))
+    ran = arbor("prepare", "--no-demo")
+    assert ran.code == 1
+    assert "ARBOR_MASTER_KEY" in ran.err

@@ -36,6 +36,12 @@ def test_a_process_with_its_servers_is_ready() -> None:
     assert ready() == (200, {"database": True, "broker": True})
 
 
+def test_probes_may_name_any_host_and_need_no_tls(settings: Any) -> None:
+    settings.ALLOWED_HOSTS, settings.SECURE_SSL_REDIRECT = ["arbor.example.org"], True
+    probe = Client(headers={"host": "10.0.0.7:8000"})
+    assert [probe.get(path).status_code for path in ("/healthz", "/readyz")] == [200, 200]
+
+
 def test_a_process_without_its_broker_is_not_ready(settings: Any) -> None:
     settings.CELERY_BROKER_URL = NO_BROKER
     assert ready() == (503, {"database": True, "broker": False})

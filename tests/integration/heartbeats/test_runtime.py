@@ -136,7 +136,7 @@ def test_enum_values_are_accepted_as_texts(runtime: AgentRuntime, agent: Agent) 
 def test_a_program_without_servers_gets_the_command_that_starts_them(
     tenant: Tenant, monkeypatch: pytest.MonkeyPatch, settings: Any
 ) -> None:
-    settings.ARBOR_HAS_DATABASE = True
+    settings.ARBOR_HAS_DATABASE = settings.ARBOR_RUNS_HERE = True
 
     def fail(_slug: str) -> None:
         raise OperationalError("connection refused\nIs the server running?")

@@ -254,7 +254,7 @@ class TestPorts:
             used = listener.getsockname()[1]
             for server in ("WEB", "API", "FLOWER"):
                 monkeypatch.setenv(f"ARBOR_{server}_PORT", str(used))
-            plan = make_plan(RunFolder(tmp_path), only=frozenset(), demo=False)
+            plan = make_plan(RunFolder(tmp_path), only=frozenset({"web", "api", "flower"}), demo=False)
         ports = [plan.web_port, plan.api_port, plan.flower_port]
         assert used < ports[0] < ports[1] < ports[2]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any
@@ -21,6 +22,7 @@ from arbor.telemetry import TENANT, Span
 from tests.integration.heartbeats.conftest import run_heartbeat
 from tests.integration.heartbeats.fleet import Fleet
 from tests.integration.heartbeats.heartbeat_runner import Script, action_of, reply_of
+from workers import tasks
 from workers.schedule import entries
 
 
@@ -157,8 +159,21 @@ def test_the_job_runs_only_with_a_collector(
     assert entries()["arbor.outbox.export_spans"]["options"]["queue"] == "outbox"
 
     def missing(*, service: str, headers: str) -> FakeCollector:
-        raise ConfigurationInvalid("install arbor[otel]")
+        raise ConfigurationInvalid("install opentelemetry-sdk")
 
     monkeypatch.setattr(otlp, "OtlpExporter", missing)
-    with pytest.raises(ConfigurationInvalid, match="otel"):
+    with pytest.raises(ConfigurationInvalid, match="opentelemetry-sdk"):
         export_spans()
+
+
+def test_a_collector_that_is_down_leaves_no_traceback(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def refuse() -> int:
+        raise DeliveryFailed("the OpenTelemetry collector did not accept 4 spans")
+
+    monkeypatch.setattr(tasks, "export_spans", refuse)
+    caplog.set_level(logging.INFO, "celery.app.trace")
+    tasks.export_heartbeat_spans.apply()
+    (record,) = [record for record in caplog.records if record.name == "celery.app.trace"]
+    assert (record.levelname, record.exc_info) == ("INFO", None)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import ClassVar
+from contextlib import nullcontext
+from typing import Any, ClassVar
 from uuid import uuid4
 
 import psycopg
 import pytest
 from django.core.management import call_command
-from django.db import ProgrammingError, connection, connections, models
+from django.db import OperationalError, ProgrammingError, connection, connections, models
 from django.test.utils import isolate_apps
 
 from apps.agents.models import Agent
@@ -17,6 +18,7 @@ from apps.tenants import checks
 from apps.tenants.checks import check_models, find_table_faults, tenant_models
 from apps.tenants.fields import TenantForeignKey
 from apps.tenants.models import TenantModel
+from apps.tenants.policies import StatementBatch
 from apps.tenants.protection import protect
 from apps.tenants.scope import OWNER
 from config.servers.postgres import EmbeddedPostgres
@@ -264,6 +266,24 @@ CATALOG = (
     " UNION ALL SELECT 'role', rolname, rolsuper, rolbypassrls::text, rolcanlogin::text, rolconfig::text FROM pg_roles"
     " ORDER BY 1, 2, 3, 4, 5, 6"
 )
+
+
+@pytest.mark.parametrize(("deadlocks", "passes"), [(4, True), (5, False)])
+def test_tables_are_protected_after_deadlocks(
+    database: None, monkeypatch: pytest.MonkeyPatch, deadlocks: int, passes: bool
+) -> None:
+    left, run = [None] * deadlocks, StatementBatch.run
+
+    def deadlock_first(batch: StatementBatch, cursor: Any) -> None:
+        if left:
+            left.pop()
+            cursor.execute("DO $$ BEGIN RAISE EXCEPTION 'deadlock detected' USING ERRCODE = '40P01'; END $$")
+        run(batch, cursor)
+
+    monkeypatch.setattr(StatementBatch, "run", deadlock_first)
+    with nullcontext() if passes else pytest.raises(OperationalError, match="deadlock"):
+        assert protect() == []
+    connections[OWNER].close()
 
 
 def test_migrating_again_changes_nothing(database: None) -> None:

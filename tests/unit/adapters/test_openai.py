@@ -82,7 +82,7 @@ def test_odd_replies_are_parsed_leniently(changes: dict[str, Any], text: str, fi
     assert (reply.text, reply.finish_reason) == (text, finish_reason)
 
 
-def test_invalid_usage_counts_as_zero_and_an_unknown_price_as_none() -> None:
+def test_usage_that_a_server_does_not_count_is_estimated() -> None:
     odd = {"prompt_tokens": "many", "completion_tokens": None, "prompt_tokens_details": None}
     server = Recorder(
         httpx.Response(200, json=success(usage=odd)), httpx.Response(200, json=success(usage=None))
@@ -91,7 +91,7 @@ def test_invalid_usage_counts_as_zero_and_an_unknown_price_as_none() -> None:
 
     for _ in range(2):
         reply = model.complete(request_with(), deadline_s=10)
-        assert (reply.usage, reply.cost_usd) == (Usage(), None)
+        assert (reply.usage, reply.cost_usd) == (Usage(input_tokens=7, output_tokens=6), None)
 
 
 def test_the_cost_that_the_provider_states_wins() -> None:

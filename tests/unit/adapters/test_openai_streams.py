@@ -189,6 +189,15 @@ def test_a_stream_without_an_end_of_line_is_refused(monkeypatch: pytest.MonkeyPa
     assert "more than" in str(failure)
 
 
+def test_a_streamed_reply_has_the_limit_of_a_complete_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(event_stream, "MAX_REPLY_BYTES", 1000)
+
+    failure, _ = failure_of(stream(events(*[chunk("x" * 100) for _ in range(12)], chunk("", finish="stop"))))
+
+    assert isinstance(failure, ModelUnavailable)
+    assert "sent more than 1000 bytes" in str(failure)
+
+
 def in_parts(body: bytes, size: int) -> Server:
     """Return a server that sends a stream in parts of `size` bytes."""
     headers = {"content-type": "text/event-stream"}

@@ -165,6 +165,11 @@ def test_compose_passes_on_settings_that_exist(services: dict[str, Any]) -> None
     assert passed - COMPOSE_ONLY - INTERNAL <= settings_read()
 
 
+def test_compose_leaves_secure_cookies_to_the_origins(services: dict[str, Any]) -> None:
+    # `.env` may still set it; a value here would replace the default, which depends on CSRF_TRUSTED_ORIGINS.
+    assert "ARBOR_SECURE_COOKIES" not in services["web"]["environment"]
+
+
 def test_compose_gives_each_service_its_own_secrets_only(services: dict[str, Any]) -> None:
     expected = {pool.name: secrets_of_queues(pool.queues) for pool in POOLS}
     expected |= {name: secrets_of(name) for name in OTHER_SERVICES}
@@ -195,10 +200,22 @@ def test_every_published_port_is_on_the_loopback(services: dict[str, Any]) -> No
     assert all(port.startswith("127.0.0.1:") for port in ports)
 
 
+def test_the_image_has_the_command_that_the_docs_execute() -> None:
+    lines = (ROOT / "Dockerfile").read_text().splitlines()
+    assert any(line.startswith("RUN ") and "> /usr/local/bin/arbor" in line for line in lines)
+    assert 'ENTRYPOINT ["arbor"]' in lines
+
+
 def test_the_image_runs_as_an_unprivileged_user() -> None:
     lines = (ROOT / "Dockerfile").read_text().splitlines()
     assert "USER arbor" in lines
     assert not any(re.match(r"(ENV|ARG) .*(PASSWORD|SECRET|_KEY)", line) for line in lines)
+
+
+def test_the_image_has_the_packages_of_each_setting() -> None:
+    assert {"opentelemetry-sdk", "opentelemetry-exporter-otlp-proto-http"} <= pins(
+        "requirements-runtime.lock"
+    ).keys()
 
 
 def pins(name: str) -> dict[str, str]:

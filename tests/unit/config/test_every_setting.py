@@ -113,7 +113,7 @@ def planned(name: str) -> Callable[[], Any]:
     def plan() -> Any:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(ForkServer, "is_possible", lambda: False)
-            made = up.make_plan(RunFolder(data_dir()), only=frozenset(), demo=False)
+            made = up.make_plan(RunFolder(data_dir()), only=frozenset({"web", "api", "flower"}), demo=False)
         return getattr(made, name)
 
     return plan

@@ -21,12 +21,11 @@ from tests.unit.config.builders import installation_plan
 
 def panel_text(**changes: Any) -> str:
     values: dict[str, Any] = {
-        "web_url": "http://127.0.0.1:8001/",
-        "api_url": "http://127.0.0.1:8002/",
-        "flower_url": "http://127.0.0.1:5555/",
+        "urls": {"web": "http://127.0.0.1:8001/", "flower": "http://127.0.0.1:5555/"},
         "operator": "operator",
         "password": None,
         "password_file": Path("/data/secrets/operator_password"),
+        "password_known": True,
         "model": "openai/gpt-5-mini",
         "agents": 6,
         "tenants": 2,
@@ -53,6 +52,23 @@ def test_a_new_password_is_announced_as_shown_once() -> None:
 
 def test_a_known_password_is_replaced_by_the_path_of_its_file() -> None:
     assert "kept in /data/secrets/operator_password" in panel_text()
+
+
+def test_an_account_of_another_machine_has_no_password_file_here() -> None:
+    text = panel_text(password_known=False)
+    assert "operator_password" not in text
+    assert "where it was created" in text
+
+
+@pytest.mark.parametrize("database", ["", "postgres://db.internal/arbor"])
+def test_only_an_embedded_database_gets_a_password_before_it_starts(
+    database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ARBOR_DATA_DIR", str(tmp_path))
+    monkeypatch.setenv("DATABASE_URL", database)
+    monkeypatch.delenv("ARBOR_OPERATOR_PASSWORD", raising=False)
+    up._make_secrets()
+    assert secret_folder().file(SecretName.OPERATOR_PASSWORD).exists() is not bool(database)
 
 
 def test_the_panel_warns_that_no_language_model_is_configured() -> None:

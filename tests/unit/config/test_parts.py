@@ -49,6 +49,11 @@ def test_only_requested_parts_run_beside_the_servers(plan: Any) -> None:
     assert parts.keys() == {"postgres", "valkey", "fork-server", "prepare", "web"}
 
 
+def test_parts_that_do_not_run_here_have_no_address(plan: Any) -> None:
+    urls = plan(only=frozenset({"heartbeat", "api"})).server_urls()
+    assert urls.keys() == {"api_url", "database_url", "broker_url"}
+
+
 def test_every_pool_is_run_with_its_queues(plan: Any) -> None:
     parts = by_name(plan())
     for pool in POOLS:

@@ -81,6 +81,7 @@ def test_a_worker_gets_its_options(monkeypatch: pytest.MonkeyPatch) -> None:
         calls.append(options)
         return SimpleNamespace(start=lambda: None, exitcode=0)
 
+    monkeypatch.setenv("CELERY_BROKER_URL", "redis://broker.example/0")
     monkeypatch.setattr(celery_process, "load_app", lambda: SimpleNamespace(Worker=make))
     monkeypatch.setattr(celery_process, "refuse_unsafe_role", lambda: None)
     for name in ("worker_ready", "worker_process_init"):
@@ -111,7 +112,9 @@ def test_up_gives_no_two_servers_one_port(monkeypatch: pytest.MonkeyPatch, tmp_p
         used = other.getsockname()[1]
         for name, port in (("WEB", used), ("API", used + 1), ("FLOWER", used)):
             monkeypatch.setenv(f"ARBOR_{name}_PORT", str(port))
-        plan = up.make_plan(RunFolder(tmp_path), only=frozenset(), demo=False, web_port=None)
+        plan = up.make_plan(
+            RunFolder(tmp_path), only=frozenset({"web", "api", "flower"}), demo=False, web_port=None
+        )
     assert len({used, plan.web_port, plan.api_port, plan.flower_port}) == 4
 
 
@@ -119,6 +122,7 @@ def test_up_gives_no_two_servers_one_port(monkeypatch: pytest.MonkeyPatch, tmp_p
 def test_the_demo_is_created_as_requested(option: str, count: int, monkeypatch: pytest.MonkeyPatch) -> None:
     demos: list[str] = []
     monkeypatch.setattr(prepare, "call_command", lambda *_, **__: None)
+    monkeypatch.setattr(prepare, "refuse_other_master_key", lambda: None)
     monkeypatch.setattr(prepare, "refuse_unsafe_role", lambda: None)
     monkeypatch.setattr(prepare, "continue_positions", lambda: False)
     monkeypatch.setattr(prepare, "continue_audit_positions", lambda: False)

@@ -273,7 +273,9 @@ def test_a_mail_server_is_used_as_configured(security: str, options: dict[str, b
         ({"security": "ssl"}, "starttls, tls, none; got 'ssl'"),
         ({"timeout_s": 0.0}, "above 0 and at most 30, got 0"),
         ({"timeout_s": 31.0}, "above 0 and at most 30, got 31"),
-        ({"sender": ""}, "must be an email address, got ''"),
+        ({"sender": ""}, "must be an email address without a name, got ''"),
+        ({"sender": "Arbor <arbor@example.org>"}, "without a name, got 'Arbor <arbor@example.org>'"),
+        ({"user": "u", "password": "pässwörd"}, "ARBOR_EMAIL_PASSWORD must be ASCII"),
     ],
 )
 def test_an_invalid_mail_setting_is_refused_with_the_valid_form(wrong: dict[str, Any], message: str) -> None:
