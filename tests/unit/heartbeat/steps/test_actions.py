@@ -377,27 +377,3 @@ def test_a_goal_is_moved_and_a_missing_one_reported() -> None:
     assert backlog.goal(goal.id).state is GoalState.QUEUED
     assert [change.kind for change in heartbeat.present.goal_changes] == [GoalChangeKind.MOVED]
     assert "there is no open goal" in heartbeat.action_records[1].result.summary
-
-
-# --- Inquiries -----------------------------------------------------------------------------------------
-
-
-def test_an_inquiry_is_started_and_continued_by_its_step() -> None:
-    shallow = permitted("inquire_shallow", question="How deep?", queries=["reef depth"])
-    deep = permitted("inquire_deep", question="How old?")
-    refused = refusal_of("inquire_deep", DecisionVerdict.TOO_LITTLE_ENERGY, question="no", queries=[])
-    heartbeat = run_actions(permitted("rest"), shallow, refused, deep, energy_start=20.0)
-
-    assert [record.result.outcome.value for record in heartbeat.action_records] == [
-        "success",
-        "unknown",
-        "blocked",
-        "unknown",
-    ]
-    assert [(item.place, item.question, item.depth) for item in heartbeat.work] == [
-        (1, "How deep?", "shallow"),
-        (3, "How old?", "deep"),
-    ]
-    assert heartbeat.work[0].queries == ["reef depth"]
-    assert heartbeat.work_left == 2
-    assert heartbeat.energy_end == 10.0 - shallow.cost - deep.cost
