@@ -16,17 +16,17 @@ from django.db import connections
 
 from apps.agents.models import Agent
 from apps.memories.models import Activation, Memory, MemoryAccess, Upkeep
-from apps.memories.services.recall.recaller import recall
+from apps.memories.services.recall.recaller import Recaller, recall
 from apps.memories.services.store.remember import store
 from apps.tenants.scope import APP, tenant_transaction
 from arbor.embedding.ports import Vectors
 from arbor.memory.neighborhood import HIGHEST_WEIGHT
-from arbor.memory.recall.recall_request import RecallFilter, RecallRequest
+from arbor.memory.recall.recall_request import EVERYTHING, RecallFilter, RecallRequest, SessionLimit
 from arbor.memory.values import MemoryType, NewMemory, Recalled
 from tests.integration.memories.conftest import turns
 from tests.integration.memories.in_scope import recall_in_scope
 from tests.integration.memories.recall.brute_force import read_mind, recall_slowly
-from tests.integration.memories.recall.cache_and_scan import recall_both_ways, scanning
+from tests.integration.memories.recall.cache_and_scan import caching, recall_both_ways, scanning
 
 NOW = datetime(2024, 9, 15, 8, 30, tzinfo=UTC)
 WORDS = [
@@ -233,6 +233,56 @@ def test_a_filtered_recall_equals_scoring_memories_that_pass(mind: Agent, only: 
             expected = recall_slowly(stored, QUERIES[1], vector, limit=limit, now=NOW, only=only)
             for recalled in answers:
                 assert_same(recalled, expected)
+
+
+@pytest.mark.parametrize(
+    ("most", "only"), [(1, EVERYTHING), (4, RecallFilter(min_trust=0.5)), (40, EVERYTHING)]
+)
+def test_a_session_limit_equals_scoring_every_memory(mind: Agent, most: int, only: RecallFilter) -> None:
+    chance = random.Random(most)
+    populate(mind, chance, 300)
+    with tenant_transaction(mind.tenant_id):
+        # A third of the mind is of one session, which fits some queries best.
+        own = turns(*(f"{QUERIES[1]} {QUERIES[2]} Part {number}." for number in range(150)), session="own")
+        store(agent_id=mind.id, memories=own, vectors=random_vectors(chance, 150))
+    stored = read_mind(mind)
+    for text in QUERIES:
+        vector = random_vectors(chance, 1)[0].tolist() if chance.random() < 0.7 else None
+        options: dict[str, Any] = {
+            "limit": chance.choice([10, 100]),
+            "now": NOW,
+            "only": only,
+            "session_limit": SessionLimit(session="own", most=most),
+        }
+        expected = recall_slowly(stored, text, vector, **options)
+        request = RecallRequest(agent_id=mind.id, text=text, vector=vector, **options)
+        for door in (caching, scanning):
+            with tenant_transaction(mind.tenant_id), door():
+                (recalled,) = Recaller().recall([request])
+            assert_same(recalled, expected)
+            assert sum(memory.session == "own" for memory in recalled) <= most
+
+
+def test_a_limited_session_does_not_crowd_out_the_rest(mind: Agent) -> None:
+    memories = turns(*(f"The lighthouse needs paint, part {number}." for number in range(6)))
+    own = turns(
+        *(f"I thought of the lighthouse and its paint, {number}." for number in range(200)),
+        session="heartbeats",
+    )
+    with tenant_transaction(mind.tenant_id):
+        store(agent_id=mind.id, memories=[*own, *memories], vectors=random_vectors(random.Random(3), 206))
+        recalled, _ = recall_both_ways(
+            RecallRequest(
+                agent_id=mind.id,
+                text="I thought of the lighthouse",
+                limit=9,
+                now=NOW,
+                session_limit=SessionLimit(session="heartbeats", most=3),
+            )
+        )
+    own_recalled, others = recalled[:3], recalled[3:]
+    assert {memory.session for memory in own_recalled} == {"heartbeats"}
+    assert sorted(memory.content for memory in others) == sorted(memory.content for memory in memories)
 
 
 def test_an_excluded_session_does_not_crowd_out_the_rest(mind: Agent) -> None:

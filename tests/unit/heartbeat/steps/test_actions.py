@@ -228,10 +228,11 @@ def test_own_heartbeats_displace_no_other_memories() -> None:
     own = [recalled_memory(number, session=HEARTBEATS_SESSION) for number in range(1, 16)]
     fact = recalled_memory(99, content="The ferry leaves at noon.")
     answers = Answers(
-        {RecallRequest: lambda need: [fact] if need.only.without_session else own, PartialRecalls: []}
+        {RecallRequest: lambda need: [*own[: need.session_limit.most], fact], PartialRecalls: []}
     )
     heartbeat = run_actions(permitted("recall", query="ferries", limit=5), answers=answers)
     assert str(fact.id) in heartbeat.action_records[0].result.memory_ids
+    assert answers.kinds == [RecallRequest, PartialRecalls]
 
 
 def test_an_empty_recall_is_reported_and_not_counted() -> None:
