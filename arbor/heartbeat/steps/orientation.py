@@ -173,7 +173,7 @@ def _wake_reasons(heartbeat: HeartbeatState, opening: Opening) -> WakeReasons:
         percepts=len(situation.percepts),
         signals=sum(not signals.source for signals in situation.signals),
         work=_work(situation) + len(approved_requests(heartbeat)),
-        proposals=_new_proposals(situation, memory.thoughts[-1].at if thinks and not by_rule else None),
+        proposals=_new_proposals(situation, None if by_rule else heartbeat.found.last_beat_at),
         urgent_drive=any(drives.is_pressing(drive, now) for drive in TRIGGERING_DRIVES),
         consolidation=mode_of(situation) is Mode.CONSOLIDATION and not is_early,
         since_reflection=next(reflected, None),
@@ -200,10 +200,13 @@ def _blocked_goals(situation: Situation) -> frozenset[str]:
     return frozenset(goal.id for goal in situation.active_goals if goal.blocked_by)
 
 
-def _new_proposals(situation: Situation, thought_at: datetime | None) -> int:
-    """Return the number of proposals since the last thought: those that a model has left undecided wait for the next reflection."""
+def _new_proposals(situation: Situation, since: datetime | None) -> int:
+    """Return the number of proposals since the last heartbeat: those that a model has left undecided wait for the next reflection.
+
+    Conversations show no proposals, so a thought of a conversation leaves them new.
+    """
     times = [proposal.at for proposal in situation.proposals]
-    return sum(thought_at is None or at is None or at > thought_at for at in times)
+    return sum(since is None or at is None or at > since for at in times)
 
 
 def focus(heartbeat: HeartbeatState) -> Steps[HeartbeatState]:

@@ -16,6 +16,7 @@ from arbor.heartbeat.inputs import Opening, Selfhood
 from arbor.heartbeat.pacing import ActiveHours, SchedulePolicy
 from arbor.heartbeat.situation import Environment, Mode, NoticeKind
 from arbor.heartbeat.state import HeartbeatState
+from arbor.heartbeat.state_merge import FoundState
 from arbor.heartbeat.steps.orientation import background_checks, idle, observe
 from arbor.heartbeat.usage import Degradation, NearestLimit
 from arbor.heartbeat.working_memory import Thought, WorkingMemory
@@ -125,10 +126,10 @@ def thoughts_in_a_week(**view: Any) -> int:
             "beat_number": number + 2,
             "working_memory": WorkingMemory(thoughts=[thought]),
         }
-        moment, activity = moment_of(now=now), RecentActivity(heartbeats=recent[:20])
-        state = run_step(
-            idle(new_heartbeat(view | seen, opening_of(recent_activity=activity), moment=moment))
-        ).state
+        opening = opening_of(recent_activity=RecentActivity(heartbeats=recent[:20]))
+        found = FoundState(last_beat_at=thought.at)
+        heartbeat = new_heartbeat(view | seen, opening, moment=moment_of(now=now), found=found)
+        state = run_step(idle(heartbeat)).state
         if state.idle:
             recent.insert(0, RecentHeartbeat(status="skipped"))
         else:
@@ -151,12 +152,15 @@ def test_blocked_goals_and_seen_proposals_cost_few_thoughts(view: dict[str, Any]
     assert thoughts_in_a_week() < 7 * 24 / 2 < thoughts_in_a_week(goals=[goal()])
 
 
-def test_a_new_proposal_wakes_the_agent() -> None:
+def test_a_proposal_since_the_last_heartbeat_wakes_the_agent() -> None:
+    # The thought since then is of a conversation, which showed no proposals.
     view = {
         "proposals": [proposal(at=NOW - HOUR)],
-        "working_memory": WorkingMemory(thoughts=[Thought(text="Ebb.", at=NOW - 2 * HOUR)]),
+        "working_memory": WorkingMemory(thoughts=[Thought(text="Ebb.", at=NOW - HOUR / 2)]),
     }
-    assert run_step(idle(new_heartbeat(view))).state.idle == ""
+    for hours, idles in ((2, False), (0.75, True)):
+        found = FoundState(last_beat_at=NOW - hours * HOUR)
+        assert bool(run_step(idle(new_heartbeat(view, found=found))).state.idle) is idles
 
 
 @pytest.mark.parametrize(
