@@ -1,4 +1,4 @@
-"""History, the audit log, metrics and logs."""
+"""The command line, history, the audit log, metrics and logs."""
 
 from __future__ import annotations
 
@@ -10,6 +10,11 @@ from arbor.history import Record, parse_ages
 from config.environment import env, secret
 from config.logs import logging_config
 from config.settings.agents import ARBOR_WEBHOOK_ALLOW_HTTP
+
+# --- Command line ---------------------------------------------------------------------------------------
+
+#: The tenant of commands without `--tenant`; empty: the only one, or the one in which a row is found.
+ARBOR_TENANT = env.str("ARBOR_TENANT", default="").strip()
 
 # --- History --------------------------------------------------------------------------------------------
 
