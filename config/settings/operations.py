@@ -18,7 +18,7 @@ ARBOR_TENANT = env.str("ARBOR_TENANT", default="").strip()
 
 # --- History --------------------------------------------------------------------------------------------
 
-#: The age at which heartbeats, calls, conversations, messages, plans, ledger, usage, audit, signals,
+#: The age at which heartbeats, calls, conversations, messages, plans, progress, ledger, usage, audit, signals,
 #: workflow runs and deliveries are deleted; None: never.
 ARBOR_HISTORY_AGES = parse_ages(
     {
@@ -27,6 +27,7 @@ ARBOR_HISTORY_AGES = parse_ages(
         Record.CONVERSATIONS: env.str("ARBOR_CONVERSATIONS_DAYS", default="365"),
         Record.MESSAGES: env.str("ARBOR_MESSAGES_DAYS", default="365"),
         Record.PLANS: env.str("ARBOR_PLANS_DAYS", default="365"),
+        Record.PROGRESS: env.str("ARBOR_PROGRESS_DAYS", default="365"),
         # A year and a month: the same month of last year can be compared.
         Record.LEDGER: env.str("ARBOR_LEDGER_DAYS", default="400"),
         Record.USAGE: env.str("ARBOR_USAGE_DAYS", default="800"),
