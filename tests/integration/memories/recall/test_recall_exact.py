@@ -386,7 +386,9 @@ def test_the_scan_reads_only_the_index_under_row_security(
         with tenant_transaction(mind.tenant_id):
             own_past = RecallFilter(without_session="heartbeats", without_since=NOW)
             recall_in_scope(agent_id=mind.id, text="tide", vector=None, limit=5, only=own_past)
-    assert len(plans) == 2
+            limited = SessionLimit(session="session 3", most=2)
+            Recaller().recall([RecallRequest(agent_id=mind.id, text="tide", session_limit=limited)])
+    assert len(plans) == 3
     for plan in plans:
         scan = scan_of_the_mind(plan)
         assert (scan["Node Type"], scan["Index Name"]) == ("Index Only Scan", "memories_memory_mind")
