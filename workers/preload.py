@@ -22,10 +22,6 @@ from arbor.selves.boundary_check import compile_boundaries
 
 log = structlog.get_logger(__name__)
 
-#: New objects before a garbage collection. A batch creates thousands, nearly all without cycles: at Python's default of
-#: 2,000 collections cost 0.5 ms per heartbeat.
-_GC_THRESHOLD = 50_000
-
 
 @worker_init.connect
 def _preload(sender: Any, **_: Any) -> None:
@@ -44,8 +40,7 @@ def _preload(sender: Any, **_: Any) -> None:
 
 
 @worker_init.connect
-def _tune_garbage_collection(**_: Any) -> None:
-    """Exclude loaded objects from garbage collection, and collect less often."""
+def _exclude_loaded_objects(**_: Any) -> None:
+    """Exclude loaded objects from garbage collection."""
     gc.collect()
     gc.freeze()
-    gc.set_threshold(_GC_THRESHOLD)

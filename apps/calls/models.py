@@ -173,7 +173,7 @@ class DailyUsage(TenantModel):
     calls = models.PositiveIntegerField(default=0, db_default=0)
     tokens = models.PositiveBigIntegerField(default=0, db_default=0)
     cost_usd = models.DecimalField(max_digits=14, decimal_places=8, default=0, db_default=0)
-    #: An `arbor.heartbeat.usage.Degradation`: the budget level when last checked.
+    #: The `arbor.heartbeat.usage.BudgetLevel` when last checked.
     level = models.CharField(max_length=12, default="normal", db_default="normal")
 
     class Meta(TenantModel.Meta):

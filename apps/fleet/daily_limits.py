@@ -12,7 +12,7 @@ from django.db import connections
 
 from apps.tenants.scope import APP
 from arbor.errors import Invalid
-from arbor.heartbeat.usage import Degradation
+from arbor.heartbeat.usage import BudgetLevel
 
 #: The daily limits of agents and tenants: the unit of each, and its largest value by the size of the columns.
 LIMITS: Mapping[str, tuple[str, int]] = MappingProxyType(
@@ -65,6 +65,6 @@ def resume_halted_agents(*, tenant_id: UUID, agent_id: UUID | None = None, using
     Call it in the transaction that raises a limit. An agent that another limit halts skips that heartbeat.
     """
     with connections[using].cursor() as cursor:
-        values = {"tenant": tenant_id, "agent": agent_id, "spread": _SPREAD, "halt": Degradation.HALT.value}
+        values = {"tenant": tenant_id, "agent": agent_id, "spread": _SPREAD, "halt": BudgetLevel.HALT.value}
         cursor.execute(_LOCK_SCHEDULES, values)
         cursor.execute(_RESUME_HALTED, values)

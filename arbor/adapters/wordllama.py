@@ -52,7 +52,7 @@ class WordLlamaEmbedder:
             llama = _load()
         rows = np.zeros((len(texts), self.dimension), dtype=np.float32)
         for start, batch in _batches(texts):
-            rows[start : start + len(batch)] = _pool(llama, batch)[:, : self.dimension]
+            rows[start : start + len(batch)] = _pool(llama, batch, first=start + 1)[:, : self.dimension]
         return unit_rows(rows, count=len(texts), dimension=self.dimension, model=self.model)
 
 
@@ -137,8 +137,8 @@ def _batches(texts: Sequence[str]) -> Iterator[tuple[int, list[str]]]:
         yield start, list(texts[start:])
 
 
-def _pool(llama: _StaticModel, texts: list[str]) -> npt.NDArray[np.float32]:
-    """Return the sum of each text's token vectors; only its direction matters."""
+def _pool(llama: _StaticModel, texts: list[str], *, first: int) -> npt.NDArray[np.float32]:
+    """Return the sum of each text's token vectors; only its direction matters. `first` is the number of the first text."""
     try:
         encoded = llama.tokenizer.encode_batch_fast(texts, add_special_tokens=False)
     except (TypeError, ValueError) as exc:
@@ -147,6 +147,6 @@ def _pool(llama: _StaticModel, texts: list[str]) -> npt.NDArray[np.float32]:
     # One text after the other: its tokens' vectors stay in the processor's cache, which is eight times as fast.
     for row, encoding in zip(pooled, encoded, strict=True):
         llama.vectors.sum(np.asarray(encoding.ids, dtype=np.int64), out=row)
-    if empty := [number for number, encoding in enumerate(encoded, start=1) if not encoding.ids]:
-        raise EmbeddingFailed(f"text {empty[0]} of {len(texts)} has nothing to embed")
+    if empty := [number for number, encoding in enumerate(encoded, start=first) if not encoding.ids]:
+        raise EmbeddingFailed(f"text {empty[0]} has nothing to embed")
     return pooled

@@ -10,7 +10,7 @@ from uuid import UUID
 from arbor.authority.approvals import NewApproval
 from arbor.goals.backlog import Backlog
 from arbor.goals.plans import LinkKind
-from arbor.heartbeat.usage import Degradation
+from arbor.heartbeat.usage import BudgetLevel
 from arbor.heartbeat.working_memory import WorkingMemory
 from arbor.memory.buffer import NewBufferItem
 from arbor.selves.experiences import NewExperience
@@ -30,8 +30,8 @@ class AuditNote:
 class LevelChange:
     """A change of the budget level, and the remainder in words."""
 
-    before: Degradation
-    after: Degradation
+    before: BudgetLevel
+    after: BudgetLevel
     left: str
 
 

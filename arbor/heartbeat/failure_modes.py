@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from arbor.agents.energy import REGENERATION
 from arbor.heartbeat.situation import Notice, NoticeKind
-from arbor.heartbeat.usage import Degradation, NearestLimit
+from arbor.heartbeat.usage import BudgetLevel, NearestLimit
 from arbor.memory.text.keywords import NARRATIVE_FRAME
 from arbor.memory.text.lexical import STOP_WORDS, term_of
 
@@ -41,10 +41,10 @@ NARRATIVES_READ = 5
 
 _WORD = re.compile(r"[^\W\d_]{2,}")
 _DONE_AT_LEVEL = {
-    Degradation.CONSERVATION: "you think once per heartbeat, and more cheaply",
-    Degradation.DEGRADATION: "only what serves a goal or was asked for is done, as cheaply as possible",
-    Degradation.END_TIMES: "only users who wait are answered",
-    Degradation.HALT: "nothing is done before the next day",
+    BudgetLevel.CONSERVATION: "you think once per heartbeat, and more cheaply",
+    BudgetLevel.DEGRADATION: "only what serves a goal or was asked for is done, as cheaply as possible",
+    BudgetLevel.END_TIMES: "only users who wait are answered",
+    BudgetLevel.HALT: "nothing is done before the next day",
 }
 
 
@@ -94,8 +94,8 @@ class RecentActivity:
     #: The backlog of maintenance.
     stale_neighborhoods: int = 0
     unsummarized_episodes: int = 0
-    level: Degradation = Degradation.NORMAL
-    scarcest: NearestLimit | None = None
+    level: BudgetLevel = BudgetLevel.NORMAL
+    nearest_limit: NearestLimit | None = None
 
 
 def notices_of(recent: RecentActivity) -> list[Notice]:
@@ -151,8 +151,8 @@ def _problems_of_work(recent: RecentActivity) -> Iterator[tuple[NoticeKind, str]
     if stuck := recent.stuck_intents:
         steps = "is 1 step that was" if stuck == 1 else f"are {stuck} steps that were"
         yield NoticeKind.STUCK_INTENTS, f"There {steps} taken up and never finished."
-    nearest = recent.scarcest
-    if recent.level is not Degradation.NORMAL and nearest is not None:
+    nearest = recent.nearest_limit
+    if recent.level is not BudgetLevel.NORMAL and nearest is not None:
         does = _DONE_AT_LEVEL[recent.level]
         text = f"Of {nearest.whose} {nearest.what} for today {nearest.left:.0%} is left: {does}."
         yield NoticeKind.BUDGET, text

@@ -18,7 +18,7 @@ from arbor.goals.ordering import PriorityInputs
 from arbor.heartbeat.failure_modes import RecentActivity
 from arbor.heartbeat.influence import PastConduct
 from arbor.heartbeat.tiers import ThinkTier
-from arbor.heartbeat.usage import Degradation
+from arbor.heartbeat.usage import BudgetLevel
 from arbor.memory.text.phrases import WordLists
 from arbor.models.token_counts import CountTokens
 from arbor.selves.memory_filters import BeliefFilter
@@ -105,7 +105,7 @@ class Opening:
 
     recent_activity: RecentActivity
     #: The budget level at the previous heartbeat.
-    level_before: Degradation
+    level_before: BudgetLevel
     idle_beats: int
     #: The number of buffer items.
     buffer_item_count: int

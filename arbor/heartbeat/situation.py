@@ -15,7 +15,7 @@ from arbor.goals.goal_rules import calls_for_work
 from arbor.goals.intents import IntentStatus
 from arbor.goals.plans import PlanStatus
 from arbor.goals.values import GoalState
-from arbor.heartbeat.usage import Degradation
+from arbor.heartbeat.usage import BudgetLevel
 from arbor.heartbeat.views import (
     ActionTallyView,
     AspectView,
@@ -316,7 +316,7 @@ class Situation(SituationPart):
     waiting: list[PerceptView] = []
     notices: list[Notice] = []
     #: The budget level.
-    degradation: Degradation = Degradation.NORMAL
+    degradation: BudgetLevel = BudgetLevel.NORMAL
     working_memory: WorkingMemory = WorkingMemory()
     last_beat: LastHeartbeat | None = None
     #: Set when the situation is stored.

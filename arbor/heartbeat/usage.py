@@ -12,8 +12,8 @@ from enum import StrEnum
 MIN_ELAPSED = timedelta(minutes=15)
 
 
-class Degradation(StrEnum):
-    """The budget level: the used part of the daily limits (the origin of seed 003)."""
+class BudgetLevel(StrEnum):
+    """The used part of the daily limits, as a level (the origin of seed 003)."""
 
     #: More than 60 % is left, or nothing is limited.
     NORMAL = "normal"
@@ -29,17 +29,17 @@ class Degradation(StrEnum):
     @property
     def rank(self) -> int:
         """Return the severity, 0 for normal."""
-        return list(Degradation).index(self)
+        return list(BudgetLevel).index(self)
 
     @property
     def may_follow_up(self) -> bool:
         """Return whether a further round trip is allowed."""
-        return self is Degradation.NORMAL
+        return self is BudgetLevel.NORMAL
 
     @property
     def may_maintain(self) -> bool:
         """Return whether maintenance may ask models."""
-        return self.rank < Degradation.END_TIMES.rank
+        return self.rank < BudgetLevel.END_TIMES.rank
 
     @property
     def tiers_down(self) -> int:
@@ -48,11 +48,11 @@ class Degradation(StrEnum):
 
 
 #: The least remaining share of each level, exclusive.
-_ABOVE: Mapping[Degradation, float] = {
-    Degradation.NORMAL: 0.6,
-    Degradation.CONSERVATION: 0.3,
-    Degradation.DEGRADATION: 0.1,
-    Degradation.END_TIMES: 0.0,
+_ABOVE: Mapping[BudgetLevel, float] = {
+    BudgetLevel.NORMAL: 0.6,
+    BudgetLevel.CONSERVATION: 0.3,
+    BudgetLevel.DEGRADATION: 0.1,
+    BudgetLevel.END_TIMES: 0.0,
 }
 
 
@@ -60,7 +60,7 @@ _ABOVE: Mapping[Degradation, float] = {
 class Amounts:
     """Heartbeats, tokens and US dollars; as a limit, None is unlimited."""
 
-    beats: int | None = None
+    heartbeats: int | None = None
     tokens: int | None = None
     usd: Decimal | None = None
 
@@ -75,15 +75,15 @@ class NearestLimit:
     left: float
 
 
-def scarcest(pairs: Iterable[tuple[str, Amounts, Amounts]]) -> NearestLimit | None:
+def nearest_limit(usages: Iterable[tuple[str, Amounts, Amounts]]) -> NearestLimit | None:
     """Return the nearest limit among (whose, limits, used); None without limits. A limit of 0 is used up."""
     limited = [
         NearestLimit(
             what=what, whose=whose, left=max(0.0, 1 - float(spent or 0) / float(limit)) if limit > 0 else 0.0
         )
-        for whose, limits, used in pairs
+        for whose, limits, used in usages
         for what, limit, spent in (
-            ("heartbeats", limits.beats, used.beats),
+            ("heartbeats", limits.heartbeats, used.heartbeats),
             ("tokens", limits.tokens, used.tokens),
             ("US dollars", limits.usd, used.usd),
         )
@@ -92,15 +92,15 @@ def scarcest(pairs: Iterable[tuple[str, Amounts, Amounts]]) -> NearestLimit | No
     return min(limited, key=lambda nearest: nearest.left, default=None)
 
 
-def level_of(left: float | None) -> Degradation:
+def level_of(left: float | None) -> BudgetLevel:
     """Return the level for a remaining share; None: no limits."""
     if left is None:
-        return Degradation.NORMAL
-    return next((level for level, above in _ABOVE.items() if left > above), Degradation.HALT)
+        return BudgetLevel.NORMAL
+    return next((level for level, above in _ABOVE.items() if left > above), BudgetLevel.HALT)
 
 
 def limit_skip_reason(
-    level: Degradation, *, user_waiting: bool, asked_for: bool, serves_goal: bool, now: datetime
+    level: BudgetLevel, *, user_waiting: bool, asked_for: bool, serves_goal: bool, now: datetime
 ) -> str:
     """Return the reason for which a heartbeat is skipped at this level, with the time it ends; empty if the heartbeat runs.
 
@@ -109,11 +109,11 @@ def limit_skip_reason(
     """
     again = f"it goes on at {renewed_at(now):%Y-%m-%d %H:%M} UTC"
     match level:
-        case Degradation.HALT:
+        case BudgetLevel.HALT:
             return f"the day's budget is used up; {again}"
-        case Degradation.END_TIMES if not user_waiting:
+        case BudgetLevel.END_TIMES if not user_waiting:
             return f"the day's budget is nearly used up, and what is left is for users who wait; {again}"
-        case Degradation.DEGRADATION if not (user_waiting or asked_for or serves_goal):
+        case BudgetLevel.DEGRADATION if not (user_waiting or asked_for or serves_goal):
             return f"the day's budget runs low, and this heartbeat serves no goal and nobody asked for it; {again}"
         case _:
             return ""

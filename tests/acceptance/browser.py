@@ -64,7 +64,7 @@ class Browser:
         self._socket: WebSocketClientConnection = self._do(self._connect())
         self._width, self._height = width, height
         self._command("Page.enable")
-        self._command("Page.addScriptToEvaluateOnNewDocument", source=_RECORD_VIOLATIONS)
+        self.run_on_each_page(_RECORD_VIOLATIONS)
         self._resize(height)
 
     def __enter__(self) -> Self:
@@ -98,6 +98,10 @@ class Browser:
         if "exceptionDetails" in answer:
             raise AssertionError(f"the page could not evaluate {script!r}: {answer['exceptionDetails']}")
         return answer["result"].get("value")
+
+    def run_on_each_page(self, script: str) -> None:
+        """Run a script on each page that is opened from now on, before the page's own."""
+        self._command("Page.addScriptToEvaluateOnNewDocument", source=script)
 
     def text(self, selector: str = "body") -> str:
         """Return the visible text of the first element that matches; fails when there is none."""

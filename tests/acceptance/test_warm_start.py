@@ -12,8 +12,8 @@ from tests.acceptance.installation import Installation
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.bar, pytest.mark.timeout(300)]
 
-FIRST_HEARTBEAT_WITHIN_S = 90
-WARM_START_WITHIN_S = 8
+FIRST_HEARTBEAT_WITHIN_S = 30
+WARM_START_WITHIN_S = 6
 WARM_STARTS = 3
 
 

@@ -29,15 +29,22 @@ def valid_name(name: str) -> str:
     return stripped
 
 
+def agents_named(name: str) -> list[Agent]:
+    """Return the agents of a name with their tenants, ignoring case unless a name matches exactly."""
+    if not is_storable(name):
+        return []
+    matches = list(Agent.objects.filter(name__iexact=name.strip()).select_related("tenant"))
+    return [agent for agent in matches if agent.name == name.strip()] or matches
+
+
 def agent_by_name(name: str) -> Agent:
     """Find the current tenant's agent by name, ignoring case; an exact match takes precedence.
 
     Raises NotFound with the names that exist.
     """
-    matches: list[Agent] = list(Agent.objects.filter(name__iexact=name.strip())) if is_storable(name) else []
-    exact = [agent for agent in matches if agent.name == name.strip()]
-    if exact or len(matches) == 1:
-        return (exact or matches)[0]
+    matches = agents_named(name)
+    if len(matches) == 1:
+        return matches[0]
     names = list(Agent.objects.order_by("name").values_list("name", flat=True)[:20])
     known = ", ".join(names) or "none yet; create one with `arbor agent create`"
     raise NotFound(f"there is no agent {name!r}; there is: {known}")

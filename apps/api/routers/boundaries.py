@@ -61,7 +61,7 @@ class BoundaryList(Schema):
 
 
 class BoundaryInput(Input):
-    """A new boundary; it replaces a common one of the same name."""
+    """A new boundary; it replaces a default one of the same name."""
 
     name: Annotated[str, Field(min_length=1, max_length=60)]
     type: BoundaryType = BoundaryType.ETHICAL
@@ -138,7 +138,7 @@ def create_boundary(request: HttpRequest, agent_id: UUID, boundary: BoundaryInpu
     "/agents/{uuid:agent_id}/boundaries/{str:name}", response=BoundaryName, summary="Remove a boundary"
 )
 def delete_boundary(request: HttpRequest, agent_id: UUID, name: str) -> BoundaryName:
-    """Remove an agent's own boundary, or disable a common one."""
+    """Remove an agent's own boundary, or disable a default one."""
     done = remove_boundary(agent_id=agent_id, name=name, actor=access_of(request).actor)
     return BoundaryName(name=name, done=done)
 
@@ -149,7 +149,7 @@ def delete_boundary(request: HttpRequest, agent_id: UUID, name: str) -> Boundary
     summary="Restore a boundary",
 )
 def reset_boundary(request: HttpRequest, agent_id: UUID, name: str) -> BoundaryName:
-    """Reset a common boundary to Arbor's default."""
+    """Restore a default boundary of an agent."""
     restore_boundary(agent_id=agent_id, name=name, actor=access_of(request).actor)
     return BoundaryName(name=name, done="restored")
 

@@ -65,7 +65,8 @@ class WantedSignals(Schema):
     after: Annotated[
         str,
         Field(
-            max_length=_CURSOR_LENGTH, description="A cursor; empty: from the beginning, a stream from now."
+            max_length=_CURSOR_LENGTH,
+            description="A cursor; if empty, a list begins with the first signal, a stream with the next one.",
         ),
     ] = ""
 
@@ -78,7 +79,7 @@ class WantedPage(WantedSignals):
 
 @router.get("/signals", response=SignalList, auth=READ_OWN, summary="List signals after a cursor")
 def list_signals(request: HttpRequest, wanted: Query[WantedPage]) -> SignalList:
-    """List the signals after a cursor, oldest first. Signals that are committed late are never behind it."""
+    """List the signals after a cursor, oldest first. Signals that are committed late are never skipped."""
     after = Cursor.parse(wanted.after) if wanted.after else Cursor()
     page = read_signals(after=after, wanted=_filter(access_of(request), wanted), limit=wanted.limit)
     return SignalList(

@@ -13,7 +13,7 @@ from uuid import UUID
 from apps.calls.models import DailyUsage
 from apps.tenants.scope import current_tenant
 from apps.tenants.statements import fetch
-from arbor.heartbeat.usage import Amounts, Degradation, NearestLimit, level_of, scarcest
+from arbor.heartbeat.usage import Amounts, BudgetLevel, NearestLimit, level_of, nearest_limit
 from arbor.ids import uuid7
 
 #: Seconds for which a process caches a tenant's sum; a row per tenant would be contended.
@@ -55,28 +55,28 @@ class Limits:
 class BudgetStatus:
     """The budget level, and the amount of which the least is left."""
 
-    level: Degradation = Degradation.NORMAL
+    level: BudgetLevel = BudgetLevel.NORMAL
     nearest: NearestLimit | None = None
 
 
 def budget_status(limits: Limits, used: Amounts) -> BudgetStatus:
     """Compare usage with the daily limits. One statement, only for a tenant with limits."""
-    pairs = [("your", limits.own, used)]
+    usages = [("your", limits.own, used)]
     if limits.of_tenant is not None:
-        pairs.append(("your tenant's", limits.of_tenant, tenant_used()))
-    nearest = scarcest(pairs)
+        usages.append(("your tenant's", limits.of_tenant, tenant_used()))
+    nearest = nearest_limit(usages)
     return BudgetStatus(level=level_of(nearest.left if nearest else None), nearest=nearest)
 
 
 def budget_status_of(agent_id: UUID) -> BudgetStatus:
     """Return the budget status for conversations and maintenance calls. One or two statements."""
     ((beats, tokens, usd, all_beats, all_tokens, all_usd, *used),) = fetch(_DAY, agent=agent_id)
-    tenant = Amounts(beats=all_beats, tokens=all_tokens, usd=all_usd)
+    tenant = Amounts(heartbeats=all_beats, tokens=all_tokens, usd=all_usd)
     limits = Limits(
-        own=Amounts(beats=beats, tokens=tokens, usd=usd),
+        own=Amounts(heartbeats=beats, tokens=tokens, usd=usd),
         of_tenant=None if tenant == Amounts() else tenant,
     )
-    return budget_status(limits, Amounts(beats=used[0], tokens=used[1], usd=used[2]))
+    return budget_status(limits, Amounts(heartbeats=used[0], tokens=used[1], usd=used[2]))
 
 
 def tenant_used() -> Amounts:
@@ -86,7 +86,7 @@ def tenant_used() -> Amounts:
     now = time.monotonic()
     if now - read_at >= TENANT_SUM_CACHED_S:
         ((beats, tokens, usd),) = fetch(_TENANT_SUM)
-        amounts = Amounts(beats=int(beats), tokens=int(tokens), usd=Decimal(usd))
+        amounts = Amounts(heartbeats=int(beats), tokens=int(tokens), usd=Decimal(usd))
         _sums[tenant] = now, amounts
     return amounts
 
@@ -103,7 +103,7 @@ def used_today(agent_id: UUID) -> dict[str, Any]:
     }
 
 
-def write_levels(levels: Mapping[UUID, Degradation]) -> set[UUID]:
+def write_levels(levels: Mapping[UUID, BudgetLevel]) -> set[UUID]:
     """Write the budget levels of agents; return the agents whose level changed. One statement at most."""
     if not levels:
         return set()

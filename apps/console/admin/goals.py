@@ -19,8 +19,8 @@ from apps.console.paging import BoundedInline
 from apps.goals.models import Goal, GoalMemoryLink, Intent, Plan, PlanStep, ProgressNote, Satisfaction
 from arbor.goals.conditions import unmet
 
-#: Characters shown of a text in a table.
-BEGINNING = 100
+#: Characters shown of a memory.
+_EXCERPT_LENGTH = 100
 
 
 class NoteInline(ReadOnly, BoundedInline):
@@ -31,12 +31,7 @@ class NoteInline(ReadOnly, BoundedInline):
     readonly_fields = fields
     ordering = ("-at",)
 
-    heartbeat_link = columns.cell(
-        "heartbeat",
-        lambda note: (
-            cells.link("heartbeats_heartbeat", note.heartbeat_id, "open") if note.heartbeat_id else "–"
-        ),
-    )
+    heartbeat_link = columns.heartbeat("heartbeat_id", "heartbeat")
 
 
 class IntentInline(ReadOnly, BoundedInline):
@@ -62,7 +57,7 @@ class MemoryInline(ReadOnly, BoundedInline):
         links: QuerySet[GoalMemoryLink] = super().get_queryset(request).select_related("memory")
         return links.defer(*MEMORY_VECTORS)
 
-    memory_link = columns.memory(longest=BEGINNING)
+    memory_link = columns.memory(longest=_EXCERPT_LENGTH)
 
 
 class PartInline(ReadOnly, BoundedInline):
@@ -278,7 +273,7 @@ class GoalMemoryLinkAdmin(FoundByIdAdmin):
     deferred = MEMORY_VECTORS
 
     goal_link = columns.goal()
-    memory_link = columns.memory(longest=BEGINNING)
+    memory_link = columns.memory(longest=_EXCERPT_LENGTH)
     created = columns.moment("created_at", "created")
 
 

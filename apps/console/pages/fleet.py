@@ -24,7 +24,7 @@ from apps.heartbeats.services.processes import SILENT_AFTER, fleet_model
 from apps.heartbeats.services.reports.hourly_counts import count_by_hour
 from apps.tools.models import Tool
 from arbor.agents.lifecycle import AgentStatus
-from arbor.heartbeat.usage import Degradation
+from arbor.heartbeat.usage import BudgetLevel
 from arbor.models.handles import is_reflex
 from arbor.tools.status import SUSPENDED
 
@@ -157,7 +157,7 @@ def read_fleet() -> FleetPage:
         strips=_strips(recent),
         outbox=outbox_figures(),
         low_budget=sum(levels.values()),
-        halted=levels[Degradation.HALT.value],
+        halted=levels[BudgetLevel.HALT.value],
         suspended_tools=Tool.objects.filter(status__in=SUSPENDED).order_by()[:SAMPLE].count(),
         **spent,
     )
@@ -167,7 +167,7 @@ def _low_budgets() -> Counter[str]:
     """Count the agents whose daily budget runs low, by level."""
     return Counter(
         DailyUsage.objects.filter(day=datetime.now(UTC).date())
-        .exclude(level=Degradation.NORMAL)
+        .exclude(level=BudgetLevel.NORMAL)
         .order_by()
         .values_list("level", flat=True)[:SAMPLE]
     )

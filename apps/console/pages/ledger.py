@@ -22,7 +22,7 @@ from apps.console.pages.fleet import SAMPLE
 from apps.console.pictures.bars import Bar, draw_bars
 from apps.console.windows import latest_rows
 from apps.tenants.models import Tenant
-from arbor.heartbeat.usage import Amounts, Degradation, used_up_at
+from arbor.heartbeat.usage import Amounts, BudgetLevel, used_up_at
 
 #: The choices of the page: days back, and what calls are grouped by.
 DAYS: Mapping[str, str] = {"1": "24 hours", "7": "7 days", "30": "30 days"}
@@ -246,7 +246,7 @@ def _tenant_budget(now: datetime) -> list[BudgetLine]:
     tenant = Tenant.objects.only("daily_beats", "daily_tokens", "daily_usd").first()
     if tenant is None:
         return []
-    limits = Amounts(beats=tenant.daily_beats, tokens=tenant.daily_tokens, usd=tenant.daily_usd)
+    limits = Amounts(heartbeats=tenant.daily_beats, tokens=tenant.daily_tokens, usd=tenant.daily_usd)
     return [] if limits == Amounts() else _lines(limits, tenant_used(), now)
 
 
@@ -257,8 +257,8 @@ def _agent_budget(agent: Agent, now: datetime) -> list[BudgetLine]:
     usage = DailyUsage.objects.filter(agent_id=agent.id, day=now.astimezone(UTC).date()).first()
     used = usage or DailyUsage()
     return _lines(
-        Amounts(beats=policy.daily_beats, tokens=policy.daily_tokens, usd=policy.daily_usd),
-        Amounts(beats=used.beats, tokens=used.tokens, usd=Decimal(used.cost_usd)),
+        Amounts(heartbeats=policy.daily_beats, tokens=policy.daily_tokens, usd=policy.daily_usd),
+        Amounts(heartbeats=used.beats, tokens=used.tokens, usd=Decimal(used.cost_usd)),
         now,
     )
 
@@ -272,7 +272,7 @@ def _lines(limits: Amounts, used: Amounts, now: datetime) -> list[BudgetLine]:
             ends_at=used_up_at(used=float(spent or 0), limit=float(limit), now=now),
         )
         for what, limit, spent in (
-            ("Heartbeats", limits.beats, used.beats),
+            ("Heartbeats", limits.heartbeats, used.heartbeats),
             ("Tokens", limits.tokens, used.tokens),
             ("US dollars", limits.usd, used.usd),
         )
@@ -282,7 +282,7 @@ def _lines(limits: Amounts, used: Amounts, now: datetime) -> list[BudgetLine]:
 
 #: The severity of a budget level, in SQL.
 _SEVERITY = Case(
-    *(When(level=level.value, then=Value(level.rank)) for level in Degradation),
+    *(When(level=level.value, then=Value(level.rank)) for level in BudgetLevel),
     default=Value(0),
     output_field=IntegerField(),
 )
@@ -292,7 +292,7 @@ def _low_budgets(now: datetime) -> list[DailyUsage]:
     """Return the usage of the agents whose budget runs low today, the worst first, LOW_SHOWN at most."""
     return list(
         DailyUsage.objects.filter(day=now.astimezone(UTC).date())
-        .exclude(level=Degradation.NORMAL)
+        .exclude(level=BudgetLevel.NORMAL)
         .select_related("agent")
         .only("tenant_id", "level", "beats", "tokens", "cost_usd", "agent__name", "agent__tenant_id")
         .order_by(_SEVERITY.desc(), "id")[:LOW_SHOWN]

@@ -33,7 +33,7 @@ def emit(*signals: Signal) -> None:
     collected = _collector.get()
     if collected is not None:
         collected.extend(signals)
-    elif signals:
+    else:
         write_signals(signals)
 
 

@@ -18,7 +18,7 @@ from arbor.heartbeat.results import ActionOutcome, ActionResult
 from arbor.heartbeat.state import HeartbeatState
 from arbor.heartbeat.steps.goal_changes import BacklogEditor, is_work
 from arbor.heartbeat.steps.inner_state import INQUIRIES
-from arbor.heartbeat.usage import Degradation
+from arbor.heartbeat.usage import BudgetLevel
 from arbor.heartbeat.views import GoalView
 from arbor.ids import read_id
 from arbor.memory.values import MemoryType
@@ -180,6 +180,6 @@ def _circumstances(heartbeat: HeartbeatState, recorded: Circumstances) -> Circum
         can_explore=not situation.model_is_reflex
         or any(offer.name in INQUIRIES for offer in situation.actions),
         has_aspiration=any(goal.layer is GoalLayer.ASPIRATION for goal in situation.goals),
-        budget_runs_low=situation.degradation.rank >= Degradation.DEGRADATION.rank,
+        budget_runs_low=situation.degradation.rank >= BudgetLevel.DEGRADATION.rank,
         chances=[percept.content for percept in situation.percepts if percept.kind == _ENVIRONMENT],
     )

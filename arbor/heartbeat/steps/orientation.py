@@ -28,7 +28,7 @@ from arbor.heartbeat.pacing import (
 from arbor.heartbeat.situation import BufferItemView, MemoryView, Mode, Situation
 from arbor.heartbeat.state import Focus, HeartbeatState
 from arbor.heartbeat.steps.authority import approved_requests
-from arbor.heartbeat.usage import Degradation, limit_skip_reason, renewed_at
+from arbor.heartbeat.usage import BudgetLevel, limit_skip_reason, renewed_at
 from arbor.memory.episodes import summarized_episode
 from arbor.memory.values import Recalled
 from arbor.pipeline.engine import NodeResult, Steps
@@ -65,8 +65,8 @@ def background_checks(heartbeat: HeartbeatState) -> NodeResult[HeartbeatState]:
     heartbeat = heartbeat.with_state(notices=[notice.model_dump(mode="json") for notice in notices])
     if recent_activity.level is not opening.level_before:
         changed.insert(0, f"budget: {opening.level_before} → {recent_activity.level}")
-        scarcest = recent_activity.scarcest
-        left = f"{scarcest.left:.0%} of its {scarcest.what}" if scarcest else "all of it"
+        nearest = recent_activity.nearest_limit
+        left = f"{nearest.left:.0%} of its {nearest.what}" if nearest else "all of it"
         heartbeat = heartbeat.with_effects(
             level=LevelChange(before=opening.level_before, after=recent_activity.level, left=left)
         )
@@ -144,7 +144,7 @@ def _why_idle(heartbeat: HeartbeatState, opening: Opening) -> tuple[str, datetim
         now=now,
     )
     if reason:
-        return reason, renewed_at(now) if level is Degradation.HALT else None
+        return reason, renewed_at(now) if level is BudgetLevel.HALT else None
     if reason := off_hours_reason(heartbeat.rhythm.hours, now=now, asked_for=asked_for or user_waiting):
         return reason, None
     rules = heartbeat.rules

@@ -100,8 +100,6 @@ class ScoreInputs:
 
 def rank(inputs: ScoreInputs, *, now: datetime, limit: int) -> list[RankedCandidate]:
     """Return the `limit` best candidates, the best first; equal scores in the order of their ids."""
-    if not len(inputs.candidates) or limit < 1:
-        return []
     components = all_components(
         lasting_components(inputs), inputs.candidates, now=now, weights=inputs.weights
     )

@@ -80,7 +80,7 @@ class Boundaries[C: (Arbor, AsyncArbor)](Group[C]):
         flexibility: float = 0.0,
         importance: float = 0.5,
     ) -> Call[ChangedBoundary]:
-        """Add a boundary, which applies from the next heartbeat on; it replaces a common one of its name."""
+        """Add a boundary, which applies from the next heartbeat on; it replaces a default one of the same name."""
         body = {
             "name": name,
             "type": type,
@@ -95,12 +95,12 @@ class Boundaries[C: (Arbor, AsyncArbor)](Group[C]):
 
     @operation
     def remove(self, agent_id: Id, name: str) -> Call[ChangedBoundary]:
-        """Remove an agent's own boundary, or disable a common one."""
+        """Remove an agent's own boundary, or disable a default one."""
         return delete(ChangedBoundary, f"/agents/{agent_id}/boundaries/{segment(name)}")
 
     @operation
     def restore(self, agent_id: Id, name: str) -> Call[ChangedBoundary]:
-        """Reset a common boundary to Arbor's default."""
+        """Restore a default boundary of an agent."""
         return post(ChangedBoundary, f"/agents/{agent_id}/boundaries/{segment(name)}/restore")
 
     @operation

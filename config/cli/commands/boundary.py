@@ -17,7 +17,7 @@ BOUNDARY = group(
     ),
     agent_command(
         "add",
-        "Add a boundary to an agent; it replaces a common boundary of the same name.",
+        "Add a boundary to an agent; it replaces a default boundary of the same name.",
         argument("name"),
         option("--pattern", "patterns", multiple=True, help="A word or phrase; `word*` matches its forms."),
         option("--example", "examples", multiple=True, help="A sentence; texts of the same meaning match."),
@@ -54,14 +54,14 @@ BOUNDARY = group(
     ),
     agent_command(
         "remove",
-        "Remove an agent's own boundary, or disable a common one.",
+        "Remove an agent's own boundary, or disable a default one.",
         argument("name"),
         run="selves.boundaries:remove",
         examples=("arbor self boundary remove Vega no_gossip",),
     ),
     agent_command(
         "restore",
-        "Reset a common boundary to Arbor's default.",
+        "Restore a default boundary of an agent.",
         argument("name"),
         run="selves.boundaries:restore",
         examples=("arbor self boundary restore Vega resource_limit",),
@@ -73,7 +73,7 @@ BOUNDARY = group(
         run="selves.boundaries:check_text",
         examples=('arbor self boundary test Vega "Please lie to the harbour master."',),
     ),
-    details="Five boundaries are common to all agents; others are an agent's own. They are checked against the messages that"
+    details="Every agent has five default boundaries; others are an agent's own. They are checked against the messages that"
     " an agent receives and against the actions that it chooses.",
 )
 

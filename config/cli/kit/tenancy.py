@@ -16,7 +16,7 @@ from django.conf import settings
 from django.db.models import QuerySet
 
 from apps.agents.models import Agent
-from apps.agents.services.lookup import agent_by_name
+from apps.agents.services.lookup import agent_by_name, agents_named
 from apps.audit.models import AuditAction
 from apps.audit.services import LOOKUP_VERB, across_tenants, record
 from apps.tenants.models import Tenant
@@ -146,7 +146,7 @@ def tenant_or_all(slug: str | None, *, reason: str) -> Iterator[Tenant | None]:
 
 
 def tenant_having(rows: Callable[[], QuerySet[Any]], *, what: str, slug: str | None, hint: str = "") -> UUID:
-    """Return the named tenant, the default one, or the only one with such rows; a search across tenants is audited.
+    """Return the id of the named tenant, of the default one, or of the only one with such rows; a search across tenants is audited.
 
     Raises NotFound, with the hint, and UsageError where several tenants have such rows.
     """
@@ -174,8 +174,7 @@ def choose_agent(name: str, slug: str | None) -> ChosenAgent:
         with tenant_transaction(tenant.id):
             return _chosen_agent(agent_by_name(name), tenant.slug)
     with across_tenants(actor=actor(), reason=f"{LOOKUP_VERB} the agent {name!r} by its name"):
-        matches = list(Agent.objects.filter(name__iexact=name.strip()).select_related("tenant"))
-    matches = [agent for agent in matches if agent.name == name.strip()] or matches
+        matches = agents_named(name)
     if not matches:
         raise NotFound(f"no tenant has an agent {name!r}; `arbor agent list` shows those there are")
     if len(matches) > 1:

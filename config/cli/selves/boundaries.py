@@ -64,7 +64,7 @@ def add(
     flexibility: float,
     importance: float,
 ) -> Output:
-    """Add a boundary to an agent; it replaces a common boundary of the same name."""
+    """Add a boundary to an agent; it replaces a default boundary of the same name."""
     new = NewBoundary(
         name=name,
         type=BoundaryType(kind),
@@ -86,7 +86,7 @@ def add(
 
 @in_agent_transaction
 def remove(agent: ChosenAgent, *, name: str) -> Output:
-    """Remove an agent's own boundary, or disable a common one."""
+    """Remove an agent's own boundary, or disable a default one."""
     done = remove_boundary(agent_id=agent.id, name=name, actor=actor())
     text = f"[bold]{escape(name)}[/bold] is {done}."
     return Output({"agent": agent.name, "name": name, "done": done}, text=text)
@@ -94,7 +94,7 @@ def remove(agent: ChosenAgent, *, name: str) -> Output:
 
 @in_agent_transaction
 def restore(agent: ChosenAgent, *, name: str) -> Output:
-    """Reset a common boundary to Arbor's default."""
+    """Restore a default boundary of an agent."""
     restore_boundary(agent_id=agent.id, name=name, actor=actor())
     text = f"[bold]{escape(name)}[/bold] applies again, as to every agent."
     return Output({"agent": agent.name, "name": name, "done": "restored"}, text=text)

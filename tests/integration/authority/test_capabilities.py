@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from importlib import import_module
 from typing import Any
 
 import pytest
@@ -27,7 +26,6 @@ from apps.tenants.scope import tenant_transaction
 from arbor.authority.constraints import Constraints, Rate
 from arbor.errors import AlreadyExists, CapabilityDenied, CapabilityInvalid, Invalid, NotFound
 from tests.factories.agents import AgentFactory
-from tests.factories.authority import allow
 from tests.factories.heartbeats import ScheduleFactory
 from tests.support.threads import await_blocked_session, in_own_connection
 
@@ -255,28 +253,6 @@ def test_grants_of_a_migration_are_signed_at_prepare(ada: Agent) -> None:
     assert may(ada, "observe") == "yes"
     assert may(ada, "arbor://shell/exec") == "bad_signature"
     assert sign_all_pending_grants(actor="cli:prepare") == 0
-
-
-def test_agents_from_before_the_searches_may_search(tenant: Tenant) -> None:
-    grant_searches = import_module("apps.authority.migrations.0004_search_grants").Migration.operations[0].sql
-    searches = ["search_my_memories", "search_knowledge"]
-    with tenant_transaction(tenant.id):
-        before, refused, other, limited = (AgentFactory(allowed_actions=[]) for _ in range(4))
-        allow(before, "recall")
-        allow(refused, "recall", "search_knowledge")
-        allow(refused, "recall")
-        allow(other, "rest")
-    grant_to(limited, "arbor://actions/execute/recall", constraints=Constraints(max_uses=3))
-    for _ in range(2):
-        with connections["owner"].cursor() as cursor:
-            cursor.execute(grant_searches)
-        sign_all_pending_grants(actor="cli:prepare")
-    with tenant_transaction(tenant.id):
-        assert CapabilityGrant.objects.filter(agent=before).count() == 3
-    assert [may(before, name) for name in searches] == ["yes", "yes"]
-    # A person has decided about the second one.
-    assert [may(refused, name) for name in searches] == ["yes", "revoked"]
-    assert {may(agent, name) for agent in (other, limited) for name in searches} == {"no_grant"}
 
 
 def test_a_grant_to_all_agents_reaches_those_of_the_future(ada: Agent) -> None:

@@ -28,7 +28,7 @@ from apps.memories.services.jobs.summaries import MAX_FAILURES, store_summaries
 from apps.queues import Task, captured
 from apps.tenants.scope import APP, tenant_transaction
 from arbor.errors import ModelRefused, ModelUnavailable
-from arbor.heartbeat.usage import Degradation
+from arbor.heartbeat.usage import BudgetLevel
 from arbor.memory.maintenance.replies import read_summary
 from arbor.models.handles import REFLEX_HANDLE
 from arbor.models.ports import ModelReply, ModelRequest, TextSink
@@ -51,10 +51,10 @@ from tests.integration.memories.conftest import at_once
 
 
 @pytest.mark.parametrize(
-    ("limit", "level"), [(95, Degradation.HALT), (100, Degradation.END_TIMES)], ids=["none left", "some left"]
+    ("limit", "level"), [(95, BudgetLevel.HALT), (100, BudgetLevel.END_TIMES)], ids=["none left", "some left"]
 )
 def test_no_maintenance_call_starts_without_daily_budget(
-    limit: int, level: Degradation, agent: Agent, fleet: Fleet, scripted: Script
+    limit: int, level: BudgetLevel, agent: Agent, fleet: Fleet, scripted: Script
 ) -> None:
     scripted(SUMMARY)
     with tenant_transaction(agent.tenant_id):
@@ -84,7 +84,7 @@ def test_a_call_by_rules_is_enqueued_without_daily_budget(agent: Agent, fleet: F
     settings.ARBOR_MAINTENANCE_MODEL = str(REFLEX_HANDLE)
     with tenant_transaction(agent.tenant_id):
         AgentPolicy.objects.create(tenant_id=agent.tenant_id, agent=agent, daily_tokens=0)
-        assert budget_status_of(agent.id).level is Degradation.HALT
+        assert budget_status_of(agent.id).level is BudgetLevel.HALT
     maintain_episodes()
     (lost,) = fleet.messages
     fleet.messages.clear()

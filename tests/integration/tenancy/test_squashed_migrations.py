@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from django.core.management import CommandError, call_command
-from django.db import connections, transaction
+from django.db import connections
 from django.db.migrations.executor import MigrationExecutor
 from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.recorder import MigrationRecorder
 
+from apps.tenants.checks import find_table_faults
 from apps.tenants.scope import OWNER
+from tests.integration.tenancy.test_protection import CATALOG
 
 type Node = tuple[str, str]
 
@@ -25,14 +28,19 @@ def replaced(database: None) -> Iterator[list[Node]]:
         for node, migration in MigrationLoader(connection).disk_migrations.items()
         if migration.replaces
     }
-    with transaction.atomic(using=OWNER):
-        recorder = MigrationRecorder(connection)
-        for node, nodes in squashed.items():
-            recorder.record_unapplied(*node)
-            for old in nodes:
-                recorder.record_applied(*old)
-        yield [old for nodes in squashed.values() for old in nodes]
-        transaction.set_rollback(True, using=OWNER)
+    recorder = MigrationRecorder(connection)
+    replaced = [old for nodes in squashed.values() for old in nodes]
+    for node in squashed:
+        recorder.record_unapplied(*node)
+    for old in replaced:
+        recorder.record_applied(*old)
+    yield replaced
+    # A command may have closed the connection of the recorder.
+    recorder = MigrationRecorder(connections[OWNER])
+    for old in replaced:
+        recorder.record_unapplied(*old)
+    for node in squashed.keys() - recorder.applied_migrations().keys():
+        recorder.record_applied(*node)
 
 
 def test_a_database_with_all_replaced_migrations_needs_none(replaced: list[Node]) -> None:
@@ -42,8 +50,36 @@ def test_a_database_with_all_replaced_migrations_needs_none(replaced: list[Node]
     assert executor.migration_plan(executor.loader.graph.leaf_nodes()) == []
 
 
+def test_migrating_such_a_database_changes_only_its_records(replaced: list[Node]) -> None:
+    def read_catalog() -> list[Any]:
+        with connections[OWNER].cursor() as cursor:
+            cursor.execute(CATALOG)
+            return list(cursor.fetchall())
+
+    before = read_catalog()
+    call_command("migrate", verbosity=0)
+
+    assert len(before) > 500
+    assert read_catalog() == before
+    assert find_table_faults() == []
+    loader = MigrationLoader(connections[OWNER])
+    squashed = {node for node, migration in loader.disk_migrations.items() if migration.replaces}
+    assert squashed <= MigrationRecorder(connections[OWNER]).applied_migrations().keys()
+
+
 def test_a_database_with_a_part_of_the_migrations_is_refused(replaced: list[Node]) -> None:
-    MigrationRecorder(connections[OWNER]).record_unapplied("heartbeats", "0013_labels")
+    MigrationRecorder(connections[OWNER]).record_unapplied("heartbeats", "0007_not_done")
 
     with pytest.raises(CommandError, match="a version of Arbor that still contains them"):
         call_command("migrate", verbosity=0)
+
+
+def test_a_database_of_a_still_earlier_version_is_refused(replaced: list[Node]) -> None:
+    recorder = MigrationRecorder(connections[OWNER])
+    for old in replaced:
+        recorder.record_unapplied(*old)
+    recorder.record_applied("tenants", "0001_initial")
+
+    with pytest.raises(CommandError, match="lacks 0001_squashed"):
+        call_command("migrate", verbosity=0)
+    recorder.record_unapplied("tenants", "0001_initial")

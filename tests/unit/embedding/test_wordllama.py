@@ -102,6 +102,11 @@ def test_a_text_that_cannot_be_embedded_is_refused(text: str, message: str) -> N
         EMBEDDER.embed(["fine", text])
 
 
+def test_a_text_that_cannot_be_embedded_is_named_by_its_number() -> None:
+    with pytest.raises(EmbeddingFailed, match="text 3 has nothing to embed"):
+        EMBEDDER.embed(["x " * 40_000, "fine", ""])
+
+
 @pytest.mark.parametrize("dimension", [64, 128])
 def test_shorter_vectors_are_the_beginning_of_longer_ones(dimension: int) -> None:
     texts = ["I walked my dog.", "She took the puppy out.", "The tax form is due."]

@@ -24,7 +24,7 @@ from arbor.heartbeat.pacing import SchedulePolicy
 from arbor.heartbeat.results import ActionOutcome, ActionRecord, ActionResult
 from arbor.heartbeat.state import HeartbeatState
 from arbor.heartbeat.steps.authority import sign
-from arbor.heartbeat.usage import Degradation
+from arbor.heartbeat.usage import BudgetLevel
 from arbor.memory.importance import DEFAULT_WORDS
 from arbor.memory.values import MemoryType, Recalled, ScoreTerms
 from arbor.pipeline.engine import NodeResult
@@ -71,7 +71,7 @@ def opening_of(**changes: Any) -> Opening:
     """Return the opening of a heartbeat without notices, mood or pending work."""
     values: dict[str, Any] = {
         "recent_activity": RecentActivity(),
-        "level_before": Degradation.NORMAL,
+        "level_before": BudgetLevel.NORMAL,
         "idle_beats": 0,
         "buffer_item_count": 0,
         "mood": None,

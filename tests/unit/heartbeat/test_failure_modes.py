@@ -20,7 +20,7 @@ from arbor.heartbeat.replies.reply import Reply
 from arbor.heartbeat.results import ActionOutcome, ActionResult, GoalChange, GoalChangeKind
 from arbor.heartbeat.situation import Mode, NoticeKind
 from arbor.heartbeat.steps.records import narrate
-from arbor.heartbeat.usage import Degradation, NearestLimit
+from arbor.heartbeat.usage import BudgetLevel, NearestLimit
 from tests.unit.heartbeat.builders import percept, situation
 
 
@@ -115,8 +115,8 @@ NEAREST_LIMIT = NearestLimit(what="tokens", whose="your", left=0.2)
         (NoticeKind.STUCK_INTENTS, RecentActivity(stuck_intents=1), RecentActivity()),
         (
             NoticeKind.BUDGET,
-            RecentActivity(level=Degradation.DEGRADATION, scarcest=NEAREST_LIMIT),
-            RecentActivity(scarcest=NEAREST_LIMIT),
+            RecentActivity(level=BudgetLevel.DEGRADATION, nearest_limit=NEAREST_LIMIT),
+            RecentActivity(nearest_limit=NEAREST_LIMIT),
         ),
     ],
 )

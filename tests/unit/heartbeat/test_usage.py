@@ -9,11 +9,11 @@ import pytest
 
 from arbor.heartbeat.usage import (
     Amounts,
-    Degradation,
+    BudgetLevel,
     level_of,
     limit_skip_reason,
+    nearest_limit,
     renewed_at,
-    scarcest,
     used_up_at,
 )
 
@@ -24,34 +24,34 @@ NOON = datetime(2026, 11, 23, 12, tzinfo=UTC)
 @pytest.mark.parametrize(
     ("left", "level"),
     [
-        (None, Degradation.NORMAL),
-        (1.0, Degradation.NORMAL),
-        (0.61, Degradation.NORMAL),
-        (0.6, Degradation.CONSERVATION),
-        (0.31, Degradation.CONSERVATION),
-        (0.3, Degradation.DEGRADATION),
-        (0.11, Degradation.DEGRADATION),
-        (0.1, Degradation.END_TIMES),
-        (0.001, Degradation.END_TIMES),
-        (0.0, Degradation.HALT),
+        (None, BudgetLevel.NORMAL),
+        (1.0, BudgetLevel.NORMAL),
+        (0.61, BudgetLevel.NORMAL),
+        (0.6, BudgetLevel.CONSERVATION),
+        (0.31, BudgetLevel.CONSERVATION),
+        (0.3, BudgetLevel.DEGRADATION),
+        (0.11, BudgetLevel.DEGRADATION),
+        (0.1, BudgetLevel.END_TIMES),
+        (0.001, BudgetLevel.END_TIMES),
+        (0.0, BudgetLevel.HALT),
     ],
 )
-def test_levels_follow_the_remaining_share(left: float | None, level: Degradation) -> None:
+def test_levels_follow_the_remaining_share(left: float | None, level: BudgetLevel) -> None:
     assert level_of(left) is level
 
 
 def test_the_nearest_limit_of_agent_and_tenant_counts() -> None:
-    own = (Amounts(beats=10, tokens=1000), Amounts(beats=2, tokens=500, usd=Decimal("3")))
-    tenant = (Amounts(usd=Decimal("1.00")), Amounts(beats=50, tokens=9_000, usd=Decimal("0.75")))
-    limit_status = scarcest([("its", *own), ("its tenant's", *tenant)])
+    own = (Amounts(heartbeats=10, tokens=1000), Amounts(heartbeats=2, tokens=500, usd=Decimal("3")))
+    tenant = (Amounts(usd=Decimal("1.00")), Amounts(heartbeats=50, tokens=9_000, usd=Decimal("0.75")))
+    limit_status = nearest_limit([("its", *own), ("its tenant's", *tenant)])
     assert limit_status is not None
     assert (limit_status.whose, limit_status.what, limit_status.left) == ("its tenant's", "US dollars", 0.25)
-    assert scarcest([("its", Amounts(), own[1])]) is None
+    assert nearest_limit([("its", Amounts(), own[1])]) is None
 
 
 def test_a_limit_of_zero_is_used_up_and_none_is_negative() -> None:
     for limit, used in ((0, 0), (5, 9)):
-        limit_status = scarcest([("its", Amounts(beats=limit), Amounts(beats=used))])
+        limit_status = nearest_limit([("its", Amounts(heartbeats=limit), Amounts(heartbeats=used))])
         assert limit_status is not None
         assert limit_status.left == 0
 
@@ -59,19 +59,19 @@ def test_a_limit_of_zero_is_used_up_and_none_is_negative() -> None:
 @pytest.mark.parametrize(
     ("level", "waiting", "requested", "goal", "runs"),
     [
-        (Degradation.NORMAL, False, False, False, True),
-        (Degradation.CONSERVATION, False, False, False, True),
-        (Degradation.DEGRADATION, False, False, False, False),
-        (Degradation.DEGRADATION, False, True, False, True),
-        (Degradation.DEGRADATION, False, False, True, True),
-        (Degradation.DEGRADATION, True, False, False, True),
-        (Degradation.END_TIMES, False, True, True, False),
-        (Degradation.END_TIMES, True, False, False, True),
-        (Degradation.HALT, True, True, True, False),
+        (BudgetLevel.NORMAL, False, False, False, True),
+        (BudgetLevel.CONSERVATION, False, False, False, True),
+        (BudgetLevel.DEGRADATION, False, False, False, False),
+        (BudgetLevel.DEGRADATION, False, True, False, True),
+        (BudgetLevel.DEGRADATION, False, False, True, True),
+        (BudgetLevel.DEGRADATION, True, False, False, True),
+        (BudgetLevel.END_TIMES, False, True, True, False),
+        (BudgetLevel.END_TIMES, True, False, False, True),
+        (BudgetLevel.HALT, True, True, True, False),
     ],
 )
 def test_each_budget_level_serves_fewer_heartbeats(
-    level: Degradation, waiting: bool, requested: bool, goal: bool, runs: bool
+    level: BudgetLevel, waiting: bool, requested: bool, goal: bool, runs: bool
 ) -> None:
     reason = limit_skip_reason(level, user_waiting=waiting, asked_for=requested, serves_goal=goal, now=NOW)
     assert (reason == "") is runs
@@ -80,9 +80,9 @@ def test_each_budget_level_serves_fewer_heartbeats(
 
 
 def test_each_budget_level_permits_no_more_than_the_one_before() -> None:
-    assert [level.tiers_down for level in Degradation] == [0, 1, 2, 2, 2]
-    assert [level.may_follow_up for level in Degradation] == [True, False, False, False, False]
-    assert [level.may_maintain for level in Degradation] == [True, True, True, False, False]
+    assert [level.tiers_down for level in BudgetLevel] == [0, 1, 2, 2, 2]
+    assert [level.may_follow_up for level in BudgetLevel] == [True, False, False, False, False]
+    assert [level.may_maintain for level in BudgetLevel] == [True, True, True, False, False]
 
 
 def test_daily_limits_are_renewed_at_midnight_utc() -> None:
@@ -90,7 +90,7 @@ def test_daily_limits_are_renewed_at_midnight_utc() -> None:
 
 
 def test_the_nearest_limit_names_heartbeats_in_full() -> None:
-    nearest = scarcest([("its", Amounts(beats=10, tokens=1_000), Amounts(beats=8, tokens=10))])
+    nearest = nearest_limit([("its", Amounts(heartbeats=10, tokens=1_000), Amounts(heartbeats=8, tokens=10))])
 
     assert nearest is not None
     assert (nearest.what, nearest.whose) == ("heartbeats", "its")

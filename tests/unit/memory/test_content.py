@@ -60,10 +60,6 @@ def test_hash_differs_by_case_and_word_boundaries() -> None:
     assert content_hash("ab") != content_hash("a b")
 
 
-@given(st.text(min_size=1).filter(str.strip))
-def test_the_hash_of_valid_content_has_32_bytes(content: str) -> None:
-    try:
-        check_content(content)
-    except ContentInvalid:
-        return
+@given(st.text())
+def test_the_hash_of_a_text_has_32_bytes(content: str) -> None:
     assert len(content_hash(content)) == 32

@@ -29,7 +29,7 @@ from arbor.heartbeat.goal_situation import circumstances_of, read_priority_input
 from arbor.heartbeat.influence import read_past
 from arbor.heartbeat.inputs import BudgetTerms, Opening
 from arbor.heartbeat.situation import Environment, LastHeartbeat, Mode, Situation
-from arbor.heartbeat.usage import Degradation
+from arbor.heartbeat.usage import BudgetLevel
 from arbor.memory.detail_text import detail_lines
 from arbor.memory.values import MemoryType
 from arbor.models.handles import is_reflex
@@ -61,9 +61,9 @@ def opening_of(columns: _Columns, situation: Situation, genome: AgentGenome | No
             stale_neighborhoods=activity["stale"],
             unsummarized_episodes=activity["unsummarized"],
             level=status.level,
-            scarcest=status.nearest,
+            nearest_limit=status.nearest,
         ),
-        level_before=Degradation((activity["used"] or {}).get("level", Degradation.NORMAL)),
+        level_before=BudgetLevel((activity["used"] or {}).get("level", BudgetLevel.NORMAL)),
         idle_beats=activity["idle_beats"],
         buffer_item_count=columns["held"],
         mood=mood if mood is not None else (columns["last_beat"] or {}).get("emotional_valence"),

@@ -182,14 +182,14 @@ def used_of(recent_activity: Mapping[str, Any]) -> Amounts:
     """Return what the agent has used today."""
     used = recent_activity["used"] or {}
     return Amounts(
-        beats=used.get("beats", 0), tokens=used.get("tokens", 0), usd=Decimal(used.get("usd", "0"))
+        heartbeats=used.get("beats", 0), tokens=used.get("tokens", 0), usd=Decimal(used.get("usd", "0"))
     )
 
 
 def _read_limits(row: Mapping[str, Any]) -> Amounts:
     usd = row.get("daily_usd")
     return Amounts(
-        beats=row.get("daily_beats"),
+        heartbeats=row.get("daily_beats"),
         tokens=row.get("daily_tokens"),
         usd=None if usd is None else Decimal(usd),
     )

@@ -129,7 +129,7 @@ def purge(
         )
     _check(memory_ids, reason=reason, actor=actor)
     ids = sorted(set(memory_ids))
-    fetch(queries.LOCK_CALLS, ids=ids, names=[str(memory_id) for memory_id in ids])
+    fetch(queries.LOCK_CALLS, ids=ids, id_texts=[str(memory_id) for memory_id in ids])
     memories = lock_memories(memory_ids)
     if active := [memory.id for memory in memories if memory.status != MemoryStatus.ARCHIVED]:
         raise Invalid(f"archive memories before you remove them for good; not archived: {first_ids(active)}")
@@ -142,7 +142,7 @@ def purge(
         by_agent[memory.agent_id].append(memory.id)
         hashes[memory.id] = memory.content_hash.hex()
     _mark_derived_stale(ids)
-    change(queries.EMPTY_CALLS, ids=ids, names=[str(memory_id) for memory_id in ids])
+    change(queries.EMPTY_CALLS, ids=ids, id_texts=[str(memory_id) for memory_id in ids])
     change(queries.EMPTY_TURNS, ids=ids)
     digests = {memory.content_hash for memory in memories}
     kind = GraphNodeKind.MEMORY.value

@@ -279,7 +279,7 @@ def _mark_checked(agent_id: UUID, checked_at: str) -> None:
 
 def try_lock_mind(agent_id: UUID) -> bool:
     """Lock an agent's mind without waiting; return False if another transaction has locked it, and maintenance tries again later."""
-    ((locked,),) = fetch(queries.TRY_LOCK_MIND, place=int.from_bytes(agent_id.bytes[8:], signed=True))
+    ((locked,),) = fetch(queries.TRY_LOCK_MIND, key=int.from_bytes(agent_id.bytes[8:], signed=True))
     return bool(locked)
 
 

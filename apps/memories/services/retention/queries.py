@@ -125,7 +125,7 @@ MINDS_DUE = (
 )
 
 # Acquire an advisory lock, which the ORM cannot express.
-TRY_LOCK_MIND = "SELECT pg_try_advisory_xact_lock(%(place)s)"
+TRY_LOCK_MIND = "SELECT pg_try_advisory_xact_lock(%(key)s)"
 
 # Find agents for a job run: those with expired memories, the longest expired first. Agents already visited are excluded
 # inside, so that they cannot fill the limit.
@@ -144,7 +144,7 @@ _CALLS_ABOUT = """
 WHERE c.tenant_id = %(tenant)s AND c.agent_id IN (
     SELECT agent_id FROM memories_memory WHERE tenant_id = %(tenant)s AND id = ANY(%(ids)s::uuid[])
 ) AND c.subject_key <> '' AND (
-    c.subject -> 'memories' ?| %(names)s::text[]
+    c.subject -> 'memories' ?| %(id_texts)s::text[]
     OR c.subject ->> 'episode' IN (
         SELECT episode_id::text FROM memories_memory
         WHERE tenant_id = %(tenant)s AND id = ANY(%(ids)s::uuid[]) AND episode_id IS NOT NULL
@@ -154,7 +154,7 @@ WHERE c.tenant_id = %(tenant)s AND c.agent_id IN (
     )
     OR EXISTS (
         SELECT FROM jsonb_array_elements(c.subject -> 'recalled') recalled
-        WHERE recalled ->> 'id' = ANY(%(names)s::text[])
+        WHERE recalled ->> 'id' = ANY(%(id_texts)s::text[])
     )
 )
 """

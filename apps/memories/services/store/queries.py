@@ -44,7 +44,7 @@ WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND {_ALONE}
 ROWS_OF = f"SELECT {PLACED_COLUMNS} FROM memories_memory m WHERE m.tenant_id = %(tenant)s AND m.id = ANY(%(ids)s::uuid[])"  # noqa: S608
 
 # Acquire advisory locks, which the ORM cannot express.
-LOCK_MINDS = "SELECT count(pg_advisory_xact_lock(place)) FROM unnest(%(places)s::bigint[]) place"
+LOCK_MINDS = "SELECT count(pg_advisory_xact_lock(key)) FROM unnest(%(keys)s::bigint[]) key"
 
 # The most occurrences in the row of recent terms: PostgreSQL does not move the row's array out of line, and several transactions
 # add to it before its terms are counted.

@@ -25,8 +25,8 @@ def lock_minds(agent_ids: Iterable[UUID]) -> None:
 
     Otherwise two transactions that store the same memory could deadlock, and would count its terms twice.
     """
-    places = sorted({int.from_bytes(agent_id.bytes[8:], signed=True) for agent_id in agent_ids})
-    fetch(queries.LOCK_MINDS, places=places)
+    keys = sorted({int.from_bytes(agent_id.bytes[8:], signed=True) for agent_id in agent_ids})
+    fetch(queries.LOCK_MINDS, keys=keys)
 
 
 def count_terms(agent_id: UUID, terms: _TermsOfMemories, *, sign: int) -> None:

@@ -36,12 +36,14 @@ class Command(migrate.Command):
 
 
 def _refuse_partly_replaced(alias: str) -> None:
-    """Raise CommandError if some, but not all, of the migrations that a squashed one replaces are applied; Django would skip it."""
+    """Raise CommandError if an app has tables, but not all migrations that a squashed one replaces; Django would skip it, or fail halfway."""
     loader = MigrationLoader(connections[alias], replace_migrations=False)
     applied = loader.applied_migrations
     for node, migration in loader.disk_migrations.items():
         missing = [name for app, name in migration.replaces if (app, name) not in applied]
-        if node not in applied and 0 < len(missing) < len(migration.replaces):
+        # An app of which other migrations are applied has tables of a still earlier version.
+        has_tables = any(app == node[0] for app, _ in applied)
+        if node not in applied and missing and has_tables:
             raise CommandError(
                 f"{node[1]} of {node[0]} replaces migrations of which the database lacks {', '.join(missing)}; apply"
                 " them with a version of Arbor that still contains them, then migrate with this one"

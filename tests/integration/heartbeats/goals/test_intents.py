@@ -76,7 +76,7 @@ def test_a_step_completes_though_another_action_names_it_too(
     assert _progress(step) == (IntentStatus.COMPLETED, 1, 1, None)
 
 
-def test_a_step_named_by_another_action_completes_in_a_later_turn(
+def test_a_step_named_by_another_action_completes_a_round_trip_later(
     run_replies: RunReplies, agent: Agent, goals: tuple[Goal, Goal]
 ) -> None:
     allow_actions(agent, "synthesize", "observe")

@@ -19,7 +19,7 @@ from arbor.heartbeat.replies.turns import (
     within_heartbeat,
 )
 from arbor.heartbeat.results import ActionOutcome, ActionResult, blocked_result
-from arbor.heartbeat.usage import Degradation
+from arbor.heartbeat.usage import BudgetLevel
 from tests.unit.heartbeat.builders import NONCE, situation
 
 RECALL_RESULT = ActionResult(
@@ -51,7 +51,7 @@ def test_a_heartbeat_has_one_to_ten_turns_by_its_settings(
         ({"energy": 0.0}, [RECALL_RESULT], 1, False),
         ({"energy": 0.5}, [RECALL_RESULT], 1, True),
         ({"model_is_reflex": True}, [RECALL_RESULT], 1, False),
-        ({"degradation": Degradation.CONSERVATION}, [RECALL_RESULT], 1, False),
+        ({"degradation": BudgetLevel.CONSERVATION}, [RECALL_RESULT], 1, False),
     ],
 )
 def test_a_turn_follows_while_results_turns_and_energy_remain(

@@ -18,7 +18,7 @@ from arbor.heartbeat.replies.reply import Decomposition, GoalUpdate, Intention, 
 from arbor.heartbeat.results import ActionOutcome, GoalChange, GoalChangeKind, TurnRecord
 from arbor.heartbeat.state import HeartbeatState
 from arbor.heartbeat.steps.backlog import goals, inject_goals, store_decompositions
-from arbor.heartbeat.usage import Degradation
+from arbor.heartbeat.usage import BudgetLevel
 from tests.unit.heartbeat.builders import goal as goal_view
 from tests.unit.heartbeat.builders import percept, situation
 from tests.unit.heartbeat.state_builders import (
@@ -55,12 +55,12 @@ def changes_of(heartbeat: HeartbeatState) -> list[tuple[str, str]]:
     ("circumstances", "view", "rules"),
     [
         ({}, {}, []),
-        ({}, {"degradation": Degradation.CONSERVATION}, []),
-        ({}, {"degradation": Degradation.DEGRADATION}, ["survival"]),
+        ({}, {"degradation": BudgetLevel.CONSERVATION}, []),
+        ({}, {"degradation": BudgetLevel.DEGRADATION}, ["survival"]),
         (
             {},
             {
-                "degradation": Degradation.DEGRADATION,
+                "degradation": BudgetLevel.DEGRADATION,
                 "goals": [goal_view(rule="survival", title="Live within your means")],
             },
             [],

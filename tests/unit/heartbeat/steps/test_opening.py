@@ -18,7 +18,7 @@ from arbor.heartbeat.situation import Environment, Mode, NoticeKind
 from arbor.heartbeat.state import HeartbeatState
 from arbor.heartbeat.state_merge import FoundState
 from arbor.heartbeat.steps.orientation import background_checks, idle, observe
-from arbor.heartbeat.usage import Degradation, NearestLimit
+from arbor.heartbeat.usage import BudgetLevel, NearestLimit
 from arbor.heartbeat.views import GoalView
 from arbor.heartbeat.working_memory import Thought, WorkingMemory
 from arbor.selves.drives import Drive, Drives, DriveState
@@ -204,17 +204,17 @@ def test_each_idle_heartbeat_delays_the_next_one(idle_heartbeats: int, shift: fl
 @pytest.mark.parametrize(
     ("level", "view", "trigger", "reason"),
     [
-        (Degradation.CONSERVATION, {"goals": [goal()]}, "timer", ""),
-        (Degradation.DEGRADATION, {"goals": [goal()]}, "timer", ""),
-        (Degradation.DEGRADATION, {"goals": [goal(rule="survival")]}, "timer", "serves no goal"),
-        (Degradation.DEGRADATION, {}, "operator", ""),
-        (Degradation.END_TIMES, {"goals": [goal()]}, "operator", "is for users who wait"),
-        (Degradation.END_TIMES, {"environment": Environment(now=NOW, user_waiting=True)}, "timer", ""),
-        (Degradation.HALT, {"environment": Environment(now=NOW, user_waiting=True)}, "timer", "is used up"),
+        (BudgetLevel.CONSERVATION, {"goals": [goal()]}, "timer", ""),
+        (BudgetLevel.DEGRADATION, {"goals": [goal()]}, "timer", ""),
+        (BudgetLevel.DEGRADATION, {"goals": [goal(rule="survival")]}, "timer", "serves no goal"),
+        (BudgetLevel.DEGRADATION, {}, "operator", ""),
+        (BudgetLevel.END_TIMES, {"goals": [goal()]}, "operator", "is for users who wait"),
+        (BudgetLevel.END_TIMES, {"environment": Environment(now=NOW, user_waiting=True)}, "timer", ""),
+        (BudgetLevel.HALT, {"environment": Environment(now=NOW, user_waiting=True)}, "timer", "is used up"),
     ],
 )
 def test_a_low_daily_budget_skips_heartbeats(
-    level: Degradation, view: dict[str, Any], trigger: str, reason: str
+    level: BudgetLevel, view: dict[str, Any], trigger: str, reason: str
 ) -> None:
     heartbeat = run_step(idle(new_heartbeat({"degradation": level, **view}, trigger=trigger))).state
     if not reason:
@@ -227,11 +227,11 @@ def test_a_low_daily_budget_skips_heartbeats(
 def test_halted_agents_are_due_after_midnight_at_spread_times() -> None:
     midnight = datetime(2026, 1, 6, tzinfo=UTC)
     for shift in (0.05, -0.02):
-        heartbeat = run_step(idle(new_heartbeat({"degradation": Degradation.HALT}, shift=shift))).state
+        heartbeat = run_step(idle(new_heartbeat({"degradation": BudgetLevel.HALT}, shift=shift))).state
         assert heartbeat.next is not None
         assert heartbeat.next.due_at == midnight + HOUR * abs(shift)
     late = replace(
-        new_heartbeat({"degradation": Degradation.HALT}), rhythm=SchedulePolicy(interval=timedelta(days=2))
+        new_heartbeat({"degradation": BudgetLevel.HALT}), rhythm=SchedulePolicy(interval=timedelta(days=2))
     )
     due = run_step(idle(late)).state.next
     assert due is not None
@@ -256,16 +256,16 @@ def test_an_agent_outside_its_hours_runs_only_when_requested(trigger: str, waiti
 @pytest.mark.parametrize(
     ("before", "after", "changed"),
     [
-        (Degradation.NORMAL, Degradation.NORMAL, ()),
-        (Degradation.NORMAL, Degradation.CONSERVATION, ("budget: normal → conservation",)),
-        (Degradation.HALT, Degradation.NORMAL, ("budget: halt → normal",)),
+        (BudgetLevel.NORMAL, BudgetLevel.NORMAL, ()),
+        (BudgetLevel.NORMAL, BudgetLevel.CONSERVATION, ("budget: normal → conservation",)),
+        (BudgetLevel.HALT, BudgetLevel.NORMAL, ("budget: halt → normal",)),
     ],
 )
 def test_a_change_of_the_budget_level_is_recorded_once(
-    before: Degradation, after: Degradation, changed: tuple[str, ...]
+    before: BudgetLevel, after: BudgetLevel, changed: tuple[str, ...]
 ) -> None:
     nearest = NearestLimit(what="tokens", whose="its", left=0.25)
-    activity = RecentActivity(level=after, scarcest=nearest if after is not Degradation.NORMAL else None)
+    activity = RecentActivity(level=after, nearest_limit=nearest if after is not BudgetLevel.NORMAL else None)
     result = run_step(
         background_checks(new_heartbeat({}, opening_of(recent_activity=activity, level_before=before)))
     )
@@ -275,7 +275,7 @@ def test_a_change_of_the_budget_level_is_recorded_once(
     assert result.state.situation.degradation is after
     if changed:
         assert level is not None
-        left = "25% of its tokens" if activity.scarcest else "all of it"
+        left = "25% of its tokens" if activity.nearest_limit else "all of it"
         assert (level.before, level.after, level.left) == (before, after, left)
     else:
         assert level is None

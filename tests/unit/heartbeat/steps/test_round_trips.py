@@ -18,7 +18,7 @@ from arbor.heartbeat.situation import Mode
 from arbor.heartbeat.state import HeartbeatState, PromptParts
 from arbor.heartbeat.steps.round_trips import Think, build_the_prompt, parse, with_next_model
 from arbor.heartbeat.tiers import ThinkTier
-from arbor.heartbeat.usage import Degradation
+from arbor.heartbeat.usage import BudgetLevel
 from arbor.models.ports import CallPurpose, PromptMessage
 from arbor.pipeline.engine import NodeOutcome
 from tests.unit.heartbeat.builders import NONCE, goal, percept, situation
@@ -45,7 +45,7 @@ REPLY = {"thinking": "hm", "actions": [{"action": "rest"}], "memory_notes": [], 
         (PURSUING, Routing(), {ThinkTier.STRATEGIC: ("a/x", "b/y")}, "strategic", ["a/x", "b/y"]),
         (PURSUING, Routing(own="o/o", tiers={"strategic": ["p/q", "p/r"]}), {}, "strategic", ["p/q", "p/r"]),
         (
-            {**PURSUING, "degradation": Degradation.DEGRADATION},
+            {**PURSUING, "degradation": BudgetLevel.DEGRADATION},
             Routing(tiers={"strategic": ["p/q"]}),
             {},
             None,
