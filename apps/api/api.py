@@ -1,4 +1,4 @@
-"""The REST API: one router for each capability."""
+"""The REST API: one router for each feature."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ from apps.tenants.encoding import to_json_bytes
 
 VERSION = "1.0.0"
 PATH = "/api/v1"
-#: The routers, each with its tag in the OpenAPI document. A new capability adds its router here.
+#: The routers, each with its tag in the OpenAPI document. A new feature adds its router here.
 ROUTERS: tuple[tuple[str, Router], ...] = (
     # Before the agents, whose verbs have the same form of path.
     ("chat", chat.router),

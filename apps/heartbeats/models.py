@@ -23,7 +23,7 @@ class HeartbeatStatus(models.TextChoices):
     WAITING = "waiting"
     #: The pipeline ran to its end.
     DONE = "done"
-    #: The heartbeat ended by an error, without a decision.
+    #: The heartbeat ended by an error; the actions of its earlier round trips stay committed.
     FAILED = "failed"
     #: No model was asked, for the reason in `reason`.
     SKIPPED = "skipped"

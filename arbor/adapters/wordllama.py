@@ -24,7 +24,8 @@ from arbor.errors import EmbeddingFailed
 DIMENSION = 256
 DIMENSIONS = (64, 128, DIMENSION)
 _CONFIG = "l2_supercat"
-#: Characters per batch. A character is at most one token and a token 1 KB of floats, so a batch needs at most 64 MB.
+#: Characters per batch, which bound its tokens in memory. Vectors are read for one text at a time, 1 KB per token: at most
+#: 64 MB for a text of 64 KB, which has no more tokens than bytes.
 _MAX_BATCH_CHARACTERS = 65_536
 
 _loading = threading.Lock()

@@ -134,7 +134,7 @@ class EpisodeWeights:
 
 
 @dataclass(frozen=True, kw_only=True)
-class EpisodeTerms:
+class EpisodeScoreComponents:
     """The score components of a recalled episode: the addends of its score."""
 
     #: The summary, or without one the nearest memory, is near the query in meaning.
@@ -178,16 +178,16 @@ def rank_episodes(
     now: datetime,
     limit: int,
     weights: EpisodeWeights = DEFAULT_EPISODE_WEIGHTS,
-) -> list[tuple[UUID, EpisodeTerms]]:
+) -> list[tuple[UUID, EpisodeScoreComponents]]:
     """Return the `limit` best episodes with their score components, the best first; equal scores in the order of their ids."""
-    scored = [(episode.id, _terms(episode, span, now, weights)) for episode in candidates]
+    scored = [(episode.id, _components(episode, span, now, weights)) for episode in candidates]
     return sorted(scored, key=lambda episode: (-episode[1].total, episode[0]))[: max(0, limit)]
 
 
-def _terms(
+def _components(
     episode: EpisodeCandidate, span: TimeSpan | None, now: datetime, weights: EpisodeWeights
-) -> EpisodeTerms:
-    return EpisodeTerms(
+) -> EpisodeScoreComponents:
+    return EpisodeScoreComponents(
         meaning=weights.meaning * min(1.0, max(0.0, episode.similarity or 0.0)),
         words=weights.words * min(1.0, max(0.0, episode.words)),
         time=weights.time * nearness(span, episode.started_at, episode.last_at),

@@ -130,7 +130,7 @@ def _check_range(name: str, value: float, low: float, high: float) -> None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ScoreTerms:
+class ScoreComponents:
     """Score components of a recalled memory: the addends of its score."""
 
     #: The memory is near the query in meaning.
@@ -162,16 +162,16 @@ class ScoreTerms:
     @property
     def total(self) -> float:
         """The score: the sum of all components."""
-        return sum(_terms(self))
+        return sum(_components(self))
 
     def as_dict(self) -> dict[str, float]:
         """Return the components by name, in the order of this class."""
-        return dict(zip(COMPONENT_NAMES, _terms(self), strict=True))
+        return dict(zip(COMPONENT_NAMES, _components(self), strict=True))
 
 
 #: The names of the components, in the order of summation.
-COMPONENT_NAMES = tuple(component.name for component in fields(ScoreTerms))
-_terms: Callable[[ScoreTerms], tuple[float, ...]] = attrgetter(*COMPONENT_NAMES)
+COMPONENT_NAMES = tuple(component.name for component in fields(ScoreComponents))
+_components: Callable[[ScoreComponents], tuple[float, ...]] = attrgetter(*COMPONENT_NAMES)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -185,7 +185,7 @@ class Recalled:
     session: str
     occurred_at: datetime
     importance: float
-    terms: ScoreTerms
+    terms: ScoreComponents
     #: How far the memory is believed, 0 to 1.
     trust: float = DEFAULT_TRUST
     #: The lines of the memory's detail: steps, outcome, confidence… (`arbor.memory.detail_text`).

@@ -16,7 +16,7 @@ from rich.console import Group, RenderableType
 from rich.markup import escape
 
 from apps.knowledge.models import Document, DocumentVersion, Passage
-from apps.knowledge.services.categories import categories_of, set_categories
+from apps.knowledge.services.categories import categories_of, describe_categories, set_categories
 from apps.knowledge.services.documents import (
     delete_document,
     document_by_name,
@@ -385,10 +385,5 @@ def limit(agent: ChosenAgent, *, categories: tuple[str, ...], no_document: bool,
         chosen = set_categories(agent_id=agent.id, categories=None, actor=actor())
     else:
         chosen = categories_of(agent.id)
-    if chosen is None:
-        found = "all published documents"
-    elif chosen:
-        found = f"documents of {', '.join(escape(name) or 'no category' for name in chosen)}"
-    else:
-        found = "no document"
-    return Output({"agent": agent.name, "categories": chosen}, text=f"{escape(agent.name)} finds {found}.")
+    text = escape(f"{agent.name} finds {describe_categories(chosen)}.")
+    return Output({"agent": agent.name, "categories": chosen}, text=text)

@@ -1,1 +1,1 @@
-"""One module of operations for each capability."""
+"""One module of operations for each feature."""

@@ -20,7 +20,7 @@ from apps.memories.services.recall.explanation import explain_recall
 from apps.memories.services.recall.recaller import recall
 from apps.memories.services.recall.search import search_similar_memories
 from arbor.memory.recall.recall_request import QUERY_LENGTH, RecallFilter, RecallRequest
-from arbor.memory.values import MemoryType, ScoreTerms
+from arbor.memory.values import MemoryType, ScoreComponents
 
 router = Router()
 
@@ -135,12 +135,12 @@ def explain(request: HttpRequest, agent_id: UUID, memory_id: UUID, question: Rec
         tenant_id=access_of(request).tenant_id, request=_request_of(agent_id, question), absent=memory_id
     )
     assert explanation.absence is not None
-    terms = explanation.absence.terms
+    components = explanation.absence.terms
     return WhyResource(
         memory_id=memory_id,
         recalled=any(memory.id == memory_id for memory in explanation.recalled),
         reasons=list(explanation.absence.reasons),
-        terms=None if terms is None else _rounded(terms),
+        terms=None if components is None else _rounded(components),
         compared=explanation.compared,
     )
 
@@ -161,9 +161,9 @@ def _request_of(agent_id: UUID, question: RecallInput) -> RecallRequest:
     )
 
 
-def _rounded(terms: ScoreTerms) -> dict[str, float]:
+def _rounded(components: ScoreComponents) -> dict[str, float]:
     # A scan has numbers of numpy, which the JSON encoder refuses.
-    return {name: round(float(value), 4) for name, value in terms.as_dict().items()}
+    return {name: round(float(value), 4) for name, value in components.as_dict().items()}
 
 
 @router.get("/agents/{uuid:agent_id}/similar-memories", response=SimilarList, summary="List similar memories")

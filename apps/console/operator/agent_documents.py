@@ -15,7 +15,7 @@ from apps.agents.models import Agent
 from apps.agents.services.lookup import agent_by_id
 from apps.console.access import Right, actor_of, has_right, require_member
 from apps.console.views import console_page, refuse
-from apps.knowledge.services.categories import categories_of, set_categories
+from apps.knowledge.services.categories import categories_of, describe_categories, set_categories
 from apps.knowledge.services.reading import count_categories
 from apps.tenants.scope import APP
 from arbor.errors import ArborError, Invalid
@@ -87,10 +87,4 @@ def _choose(request: HttpRequest, agent: Agent) -> None:
     except ArborError as refusal:
         messages.error(request, f"Nothing was changed: {refusal}.")
         return
-    if found is None:
-        listed = "all published documents"
-    elif found:
-        listed = f"documents of {', '.join(category or 'no category' for category in found)}"
-    else:
-        listed = "no document"
-    messages.success(request, f"{agent.name} finds {listed}.")
+    messages.success(request, f"{agent.name} finds {describe_categories(found)}.")

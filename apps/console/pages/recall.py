@@ -14,7 +14,7 @@ from apps.memories.services.recall.explanation import Absence, Explanation, expl
 from arbor.errors import Invalid
 from arbor.ids import read_id
 from arbor.memory.recall.recall_request import QUERY_LENGTH, RecallFilter, RecallRequest
-from arbor.memory.values import MemoryType, Recalled, ScoreTerms
+from arbor.memory.values import MemoryType, Recalled, ScoreComponents
 
 #: The choices of the form: numbers of memories, and ages in days.
 LIMITS = (10, 20, 50, 100)
@@ -136,11 +136,11 @@ def _answered(asked: Mapping[str, Any], explanation: Explanation) -> RecallPage:
     )
 
 
-def _segments(terms: ScoreTerms, best: float) -> list[Segment]:
+def _segments(components: ScoreComponents, best: float) -> list[Segment]:
     """Return the components of a score as segments, one after the other, the best score being 100 wide."""
     segments: list[Segment] = []
     x = 0.0
-    for name, value in terms.as_dict().items():
+    for name, value in components.as_dict().items():
         if value <= _MIN_SHOWN or best <= 0:
             continue
         width = 100 * value / best

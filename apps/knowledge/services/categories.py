@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from uuid import UUID
 
 from django.db import transaction
@@ -44,16 +44,20 @@ def set_categories(*, agent_id: UUID, categories: Iterable[str] | None, actor: s
             agent_id=agent_id,
             defaults={"tenant_id": current_tenant(), "categories": chosen, "changed_by": actor},
         )
-    found = (
-        "all documents"
-        if chosen is None
-        else f"documents of {', '.join(map(repr, chosen)) or 'no category at all'}"
-    )
     record(
         action=AuditAction.OPERATOR_ACT,
         actor=actor,
         agent_id=agent_id,
-        message=f"{agent.name} finds {found}",
+        message=f"{agent.name} finds {describe_categories(chosen)}",
         detail={"categories": chosen},
     )
     return chosen
+
+
+def describe_categories(categories: Sequence[str] | None) -> str:
+    """Describe the documents that an agent with these categories finds, such as `documents of no category, policies`."""
+    if categories is None:
+        return "all published documents"
+    if not categories:
+        return "no document"
+    return f"documents of {', '.join(category or 'no category' for category in categories)}"

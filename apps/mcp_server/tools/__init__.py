@@ -1,4 +1,4 @@
-"""The tools of the server. A capability adds its tool here."""
+"""The tools of the server. A new feature adds its tool here."""
 
 from __future__ import annotations
 

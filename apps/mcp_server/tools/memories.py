@@ -134,15 +134,15 @@ def explain_recall(
         )
     absence = explanation.absence
     assert absence is not None
-    terms = absence.terms
+    components = absence.terms
     return RecallExplanation(
         agent=called.name,
         memory_id=memory_id,
         recalled=any(memory.id == memory_id for memory in explanation.recalled),
         reasons=list(absence.reasons),
         terms=None
-        if terms is None
-        else {name: round(float(value), 4) for name, value in terms.as_dict().items()},
+        if components is None
+        else {name: round(float(value), 4) for name, value in components.as_dict().items()},
         compared=explanation.compared,
     )
 

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from arbor.embedding.ports import Vectors
 from arbor.errors import Invalid
-from arbor.memory.values import ScoreTerms
+from arbor.memory.values import ScoreComponents
 
 #: The most clusters that a memory belongs to (seed 004, `assign_memory_to_clusters`; its origin's constant).
 MAX_CLUSTERS_OF_MEMORY = 3
@@ -248,9 +248,12 @@ class ClusterResonance:
     best_memory: float
 
 
-def is_clear(terms: ScoreTerms) -> bool:
-    """Return whether a recalled memory is clear by its words alone. `Cosines.clear` decides by meaning."""
-    return terms.words >= CLEAR_WORDS
+def is_clear(components: ScoreComponents, *, words_weight: float) -> bool:
+    """Return whether a recalled memory is clear by its words alone. `Cosines.clear` decides by meaning.
+
+    `words_weight` is the weight of words in the memory's score; with a weight of 0 no memory is clear by its words.
+    """
+    return words_weight > 0 and components.words >= CLEAR_WORDS * words_weight
 
 
 def find_partial_recalls(resonances: Sequence[ClusterResonance], cosines: Cosines) -> list[ClusterResonance]:

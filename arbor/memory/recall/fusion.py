@@ -30,7 +30,7 @@ from arbor.memory.recall.recall_request import ReadQuery
 from arbor.memory.recall.timespan import NEARNESS_DAYS, YEAR_DAYS, TimeSpan
 from arbor.memory.recall.weights import DEFAULT_WEIGHTS, Weights
 from arbor.memory.text.lexical import speaker_words
-from arbor.memory.values import COMPONENT_NAMES, ScoreTerms
+from arbor.memory.values import COMPONENT_NAMES, ScoreComponents
 
 #: The numbers of seeds from the scan: the nearest by meaning, and the best by words.
 SEEDS = 50
@@ -73,7 +73,7 @@ class RankedCandidate:
     index: int
     id: UUID
     score: float
-    terms: ScoreTerms
+    terms: ScoreComponents
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,7 +130,7 @@ def select_best(
             index=index,
             id=memory_id,
             score=total,
-            terms=ScoreTerms(**dict(zip(components, values, strict=True))),
+            terms=ScoreComponents(**dict(zip(components, values, strict=True))),
         )
         for index, memory_id, total, values in zip(
             best.tolist(),

@@ -19,9 +19,9 @@ from apps.memories.services.recall.explanation import explain_recall
 from apps.memories.services.recall.partial_recall import PartialRecall, partial_recall_about
 from apps.memories.services.recall.recaller import recall
 from apps.tenants.scope import tenant_transaction
-from arbor.memory.episodes import EpisodeTerms
+from arbor.memory.episodes import EpisodeScoreComponents
 from arbor.memory.recall.recall_request import EVERYTHING, RecallFilter, RecallRequest
-from arbor.memory.values import MemoryType, Recalled, ScoreTerms
+from arbor.memory.values import MemoryType, Recalled, ScoreComponents
 from config.cli.kit.declarations import Output
 from config.cli.kit.lookup import find_concept, find_id
 from config.cli.kit.output import console, short, stamp
@@ -77,10 +77,10 @@ def explain(agent: ChosenAgent, /, *, memory_id: str, query: str, limit: int, **
         )
     absence = explanation.absence
     assert absence is not None
-    terms = absence.terms
+    components = absence.terms
     lines = [f"{reason[:1].upper()}{reason[1:]}." for reason in absence.reasons]
-    if terms is not None:
-        lines.append(f"Its score: {terms.total:.2f} = {receipt_of(terms)}")
+    if components is not None:
+        lines.append(f"Its score: {components.total:.2f} = {receipt_of(components)}")
     if not explanation.compared:
         lines.append("Meanings were not compared: words alone decided.")
     value = {
@@ -88,7 +88,7 @@ def explain(agent: ChosenAgent, /, *, memory_id: str, query: str, limit: int, **
         "memory_id": str(row_id),
         "recalled": any(memory.id == row_id for memory in explanation.recalled),
         "reasons": list(absence.reasons),
-        "terms": None if terms is None else _rounded(terms),
+        "terms": None if components is None else _rounded(components),
         "compared": explanation.compared,
     }
     return Output(value, text=Text("\n".join(lines)))
@@ -234,10 +234,10 @@ def _render_wide(recalled: Sequence[Recalled]) -> RenderableType:
     table.add_column("when", no_wrap=True, style="dim")
     table.add_column("memory", overflow="fold", ratio=1)
     for memory in recalled:
-        terms = memory.terms.as_dict()
+        components = memory.terms.as_dict()
         table.add_row(
             f"{memory.score:.2f}",
-            *(_number(terms[name], of=memory.score) for name in COMPONENT_HEADS),
+            *(_number(components[name], of=memory.score) for name in COMPONENT_HEADS),
             f"{memory.occurred_at:%Y-%m-%d}",
             _utterance(memory),
         )
@@ -254,16 +254,16 @@ def _render_narrow(recalled: Sequence[Recalled]) -> RenderableType:
     return table
 
 
-def receipt_of(terms: ScoreTerms | EpisodeTerms) -> str:
+def receipt_of(components: ScoreComponents | EpisodeScoreComponents) -> str:
     """Return the components of a score, the largest first: `words .31 + meaning .12`."""
-    counted = sorted(terms.as_dict().items(), key=lambda term: -term[1])
+    counted = sorted(components.as_dict().items(), key=lambda component: -component[1])
     return (
         " + ".join(f"{name} {_short(value)}" for name, value in counted if value >= _MIN_SHOWN) or "nothing"
     )
 
 
-def _rounded(terms: ScoreTerms | EpisodeTerms) -> dict[str, float]:
-    return {name: round(value, 4) for name, value in terms.as_dict().items()}
+def _rounded(components: ScoreComponents | EpisodeScoreComponents) -> dict[str, float]:
+    return {name: round(value, 4) for name, value in components.as_dict().items()}
 
 
 def _utterance(memory: Recalled) -> Text:

@@ -6,7 +6,6 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from django.db import connections
 
 from apps.agents.models import Agent
 from apps.agents.services.locks import lock_schedule
@@ -27,6 +26,7 @@ from arbor.authority.constraints import Constraints, Rate
 from arbor.errors import AlreadyExists, CapabilityDenied, CapabilityInvalid, Invalid, NotFound
 from tests.factories.agents import AgentFactory
 from tests.factories.heartbeats import ScheduleFactory
+from tests.support.capability_rows import change_as_owner, may
 from tests.support.threads import await_blocked_session, in_own_connection
 
 ACTOR = "test"
@@ -44,13 +44,6 @@ def ada(tenant: Tenant) -> Agent:
 def bo(tenant: Tenant) -> Agent:
     with tenant_transaction(tenant.id):
         return AgentFactory(name="Bo")
-
-
-def may(agent: Agent, resource: str) -> str:
-    """Return "yes" or the code of the denial."""
-    with tenant_transaction(agent.tenant_id):
-        found = explain_denial(agent_id=agent.id, resource=resource).authorization
-    return "yes" if found.granted else str(found.code)
 
 
 def grant_to(agent: Agent, resource: str = DOCS, **limits: Any) -> CapabilityGrant:
@@ -233,12 +226,11 @@ def test_a_grant_of_another_tenant_is_out_of_reach(ada: Agent, other_tenant: Ten
 
 def test_a_row_that_somebody_widened_is_no_grant(ada: Agent) -> None:
     grant = grant_to(ada)
-    with connections["owner"].cursor() as cursor:
-        cursor.execute("ALTER TABLE authority_capabilitygrant NO FORCE ROW LEVEL SECURITY")
-        cursor.execute(
-            "UPDATE authority_capabilitygrant SET resource = 'arbor://**' WHERE id = %s", [grant.id]
-        )
-        cursor.execute("ALTER TABLE authority_capabilitygrant FORCE ROW LEVEL SECURITY")
+    change_as_owner(
+        "authority_capabilitygrant",
+        "UPDATE authority_capabilitygrant SET resource = 'arbor://**' WHERE id = %s",
+        grant.id,
+    )
     assert may(ada, "arbor://shell/exec") == "bad_signature"
 
 

@@ -12,7 +12,7 @@ from apps.audit.models import AuditEvent
 from apps.memories.models import Memory, MemoryAccess
 from apps.tenants.scope import tenant_transaction
 from apps.tenants.services import tenant_by_slug
-from arbor.memory.values import ScoreTerms
+from arbor.memory.values import ScoreComponents
 from config.cli.memory import recall as memory_views
 from tests.factories.memories import ClusterMemberFactory
 from tests.integration.cli.conftest import Arbor
@@ -130,7 +130,7 @@ def test_memories_are_shown_with_a_column_for_each_term(arbor: Arbor, vega: str,
 
 
 def test_the_columns_are_the_terms_of_a_score() -> None:
-    assert list(memory_views.COMPONENT_HEADS) == list(ScoreTerms().as_dict())
+    assert list(memory_views.COMPONENT_HEADS) == list(ScoreComponents().as_dict())
 
 
 def test_a_narrow_terminal_shows_the_terms_below_each_memory(

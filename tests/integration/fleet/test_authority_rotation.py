@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Any
 
 import pytest
-from django.db import connections
 
 from apps.agents.models import Agent, AgentEndorsement, AuthorityKey
 from apps.agents.services.authority import add_authority_key, authority_public_keys
 from apps.agents.services.identity import identity_of
 from apps.audit.models import PlatformEvent
 from apps.authority.models import CapabilityGrant
-from apps.authority.services.explanations import explain_denial
 from apps.authority.services.grants import delegate_capability, grant_capability, revoke_capability
 from apps.fleet.authority_rotation import authority_key_uses, retire_authority, rotate_authority
 from apps.fleet.key_rotation import key_uses
@@ -22,6 +19,7 @@ from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import TransitionIllegal
 from tests.factories.agents import AgentFactory
+from tests.support.capability_rows import change_as_owner, may
 
 ACTOR = "cli:test"
 DOCS = "arbor://fs/read/docs/*"
@@ -41,21 +39,8 @@ def agents(tenant: Tenant, other_tenant: Tenant) -> tuple[Agent, Agent, Agent]:
     return ada, bo, eve
 
 
-def may(agent: Agent) -> str:
-    with tenant_transaction(agent.tenant_id):
-        found = explain_denial(agent_id=agent.id, resource=PAGE).authorization
-    return "yes" if found.granted else str(found.code)
-
-
 def delegated_to(agent: Agent) -> CapabilityGrant:
     return CapabilityGrant.objects.get(agent=agent, parent__isnull=False)
-
-
-def as_owner(statement: str, table: str, *values: Any) -> None:
-    with connections["owner"].cursor() as cursor:
-        cursor.execute(f"ALTER TABLE {table} NO FORCE ROW LEVEL SECURITY")
-        cursor.execute(statement, values)
-        cursor.execute(f"ALTER TABLE {table} FORCE ROW LEVEL SECURITY")
 
 
 def test_agents_act_during_and_after_a_rotation(agents: tuple[Agent, Agent, Agent]) -> None:
@@ -67,7 +52,7 @@ def test_agents_act_during_and_after_a_rotation(agents: tuple[Agent, Agent, Agen
         parent = delegated_to(bo)
         delegate_capability(capability_id=parent.id, to_agent_id=cy.id, actor=ACTOR)
     all_agents = (*agents, cy)
-    assert [may(agent) for agent in all_agents] == ["yes"] * 4
+    assert [may(agent, PAGE) for agent in all_agents] == ["yes"] * 4
     old, _ = authority_key_uses()
     # The fourth agent, Cy, is endorsed by the new key.
     assert old.endorsements == 3
@@ -83,9 +68,9 @@ def test_agents_act_during_and_after_a_rotation(agents: tuple[Agent, Agent, Agen
         old.grants,
         (),
     )
-    assert [may(agent) for agent in all_agents] == ["yes"] * 4
+    assert [may(agent, PAGE) for agent in all_agents] == ["yes"] * 4
     assert retire_authority(actor=ACTOR) == [1]
-    assert [may(agent) for agent in all_agents] == ["yes"] * 4
+    assert [may(agent, PAGE) for agent in all_agents] == ["yes"] * 4
     retired, new = authority_key_uses()
     assert (retired.retired, retired.endorsements, retired.grants) == (True, 0, 0)
     assert (new.signs, new.endorsements) == (True, 4)
@@ -106,36 +91,36 @@ def test_rows_that_a_retired_key_signed_are_worth_nothing(agents: tuple[Agent, A
         grant = delegated_to(bo)
     rotate_authority(actor=ACTOR)
     retire_authority(actor=ACTOR)
-    as_owner(
-        "UPDATE agents_agentendorsement SET authority_number = %s, signature = %s WHERE agent_id = %s",
+    change_as_owner(
         "agents_agentendorsement",
+        "UPDATE agents_agentendorsement SET authority_number = %s, signature = %s WHERE agent_id = %s",
         endorsement.authority_number,
         endorsement.signature,
         ada.id,
     )
-    as_owner(
-        "UPDATE authority_capabilitygrant SET issuer = %s, signature = %s WHERE id = %s",
+    change_as_owner(
         "authority_capabilitygrant",
+        "UPDATE authority_capabilitygrant SET issuer = %s, signature = %s WHERE id = %s",
         grant.issuer,
         grant.signature,
         grant.id,
     )
-    assert may(ada) == "not_endorsed"
-    assert may(bo) == "bad_signature"
+    assert may(ada, PAGE) == "not_endorsed"
+    assert may(bo, PAGE) == "bad_signature"
     with tenant_transaction(ada.tenant_id):
         assert "not signed by this installation's System Authority" in identity_of(ada.id).refusal
 
 
 def test_rows_that_are_not_genuine_are_not_signed(agents: tuple[Agent, Agent, Agent]) -> None:
     ada, bo, eve = agents
-    as_owner(
-        "UPDATE agents_agentendorsement SET status = 'active', serial = 9 WHERE agent_id = %s",
+    change_as_owner(
         "agents_agentendorsement",
+        "UPDATE agents_agentendorsement SET status = 'active', serial = 9 WHERE agent_id = %s",
         eve.id,
     )
-    as_owner(
-        "UPDATE authority_capabilitygrant SET resource = 'arbor://**' WHERE agent_id = %s AND parent_id IS NOT NULL",
+    change_as_owner(
         "authority_capabilitygrant",
+        "UPDATE authority_capabilitygrant SET resource = 'arbor://**' WHERE agent_id = %s AND parent_id IS NOT NULL",
         bo.id,
     )
     with tenant_transaction(ada.tenant_id):
@@ -143,11 +128,11 @@ def test_rows_that_are_not_genuine_are_not_signed(agents: tuple[Agent, Agent, Ag
         revoke_capability(capability_id=revoked.id, reason="over", actor=ACTOR)
     rotation = rotate_authority(actor=ACTOR)
     assert len(rotation.refused) == 2
-    assert (may(ada), may(bo), may(eve)) == ("yes", "bad_signature", "not_endorsed")
+    assert (may(ada, PAGE), may(bo, PAGE), may(eve, PAGE)) == ("yes", "bad_signature", "not_endorsed")
     with pytest.raises(TransitionIllegal, match="1 endorsements and 1 grants"):
         retire_authority(actor=ACTOR)
     assert retire_authority(actor=ACTOR, force=True) == [1]
-    assert (may(ada), may(bo), may(eve)) == ("yes", "bad_signature", "not_endorsed")
+    assert (may(ada, PAGE), may(bo, PAGE), may(eve, PAGE)) == ("yes", "bad_signature", "not_endorsed")
 
 
 def test_agents_act_beside_a_key_that_cannot_be_opened(agents: tuple[Agent, Agent, Agent]) -> None:
@@ -160,4 +145,4 @@ def test_agents_act_beside_a_key_that_cannot_be_opened(agents: tuple[Agent, Agen
         created_at=datetime.now(UTC),
     )
     # The private key of the row was sealed for another number, so it does not open.
-    assert may(ada) == "yes"
+    assert may(ada, PAGE) == "yes"

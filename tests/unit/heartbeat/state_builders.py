@@ -26,7 +26,7 @@ from arbor.heartbeat.state import HeartbeatState
 from arbor.heartbeat.steps.authority import sign
 from arbor.heartbeat.usage import BudgetLevel
 from arbor.memory.importance import DEFAULT_WORDS
-from arbor.memory.values import MemoryType, Recalled, ScoreTerms
+from arbor.memory.values import MemoryType, Recalled, ScoreComponents
 from arbor.pipeline.engine import NodeResult
 from tests.support.authority import EVERYTHING, SIGNER, authority_of, grants_of
 from tests.unit.heartbeat.builders import NONCE, NOW, situation
@@ -158,7 +158,7 @@ def recalled_memory(number: int = 1, **changes: Any) -> Recalled:
         "session": "",
         "occurred_at": NOW,
         "importance": 0.5,
-        "terms": ScoreTerms(meaning=1 / number),
+        "terms": ScoreComponents(meaning=1 / number),
     }
     return Recalled(**(values | changes))
 

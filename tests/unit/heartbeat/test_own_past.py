@@ -9,7 +9,7 @@ import pytest
 from arbor.heartbeat.own_past import NOT_OWN_HEARTBEATS, choose_memories, own_past_filter, recall_memories
 from arbor.heartbeat.situation import LastHeartbeat, Mode
 from arbor.memory.recall.recall_request import EVERYTHING, SessionLimit
-from arbor.memory.values import HEARTBEATS_SESSION, Recalled, ScoreTerms
+from arbor.memory.values import HEARTBEATS_SESSION, Recalled, ScoreComponents
 from arbor.selves.memory_filters import BeliefFilter, FilterEffect, MemoryFilter
 from tests.unit.heartbeat.builders import NOW, memory, percept, situation
 from tests.unit.heartbeat.state_builders import heartbeat_of, recalled_memory
@@ -65,12 +65,12 @@ def test_facts_are_chosen_however_alike() -> None:
 
 
 def test_memories_that_do_not_fit_the_query_come_last() -> None:
-    unfit = ScoreTerms(importance=0.05, recency=0.05)
+    unfit = ScoreComponents(importance=0.05, recency=0.05)
     old, new = (
         recalled_memory(number, terms=unfit, occurred_at=NOW - timedelta(days=days))
         for number, days in ((1, 9), (2, 1))
     )
-    fit = recalled_memory(3, terms=ScoreTerms(words=0.01))
+    fit = recalled_memory(3, terms=ScoreComponents(words=0.01))
     assert choose_memories([old, new, fit], limit=2, situation=situation()) == [fit, new]
 
 

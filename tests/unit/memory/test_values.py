@@ -10,7 +10,7 @@ import pytest
 
 from arbor.errors import ContentInvalid, Invalid
 from arbor.ids import uuid7
-from arbor.memory.values import MemoryType, NewMemory, Recalled, ScoreTerms
+from arbor.memory.values import MemoryType, NewMemory, Recalled, ScoreComponents
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 
@@ -55,7 +55,7 @@ def test_a_memory_without_text_is_refused() -> None:
 
 
 def test_a_recalled_memory_scores_the_sum_of_its_components() -> None:
-    terms = ScoreTerms(meaning=0.25, words=0.5, trust=0.125)
+    components = ScoreComponents(meaning=0.25, words=0.5, trust=0.125)
     recalled = Recalled(
         id=uuid7(),
         type=MemoryType.SEMANTIC,
@@ -64,7 +64,7 @@ def test_a_recalled_memory_scores_the_sum_of_its_components() -> None:
         session="",
         occurred_at=NOON,
         importance=0.5,
-        terms=terms,
+        terms=components,
     )
     assert recalled.score == 0.875
-    assert list(terms.as_dict())[:3] == ["meaning", "words", "neighbours"]
+    assert list(components.as_dict())[:3] == ["meaning", "words", "neighbours"]

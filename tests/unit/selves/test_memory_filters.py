@@ -10,7 +10,7 @@ from uuid import UUID
 import pytest
 
 from arbor.errors import Invalid
-from arbor.memory.values import MemoryType, Recalled, ScoreTerms
+from arbor.memory.values import MemoryType, Recalled, ScoreComponents
 from arbor.selves.memory_filters import MAX_FILTERS, apply_filters, filters_of, read_filters
 
 TIDE = {"effect": "favor", "patterns": ["tide*"]}
@@ -26,7 +26,7 @@ def recalled(number: int, content: str, score: float, kind: MemoryType = MemoryT
         session="",
         occurred_at=datetime(2026, 1, 1, tzinfo=UTC),
         importance=0.5,
-        terms=replace(ScoreTerms(), meaning=score),
+        terms=replace(ScoreComponents(), meaning=score),
     )
 
 

@@ -17,7 +17,7 @@ _TUPLE_BYTES = 2704
 #: (48), two times (16), headers of the vectors and the session (28), alignment.
 _FIXED_BYTES = 120
 _TERM_BYTES = 8
-#: The largest dimension that leaves room for 16 terms beside the longest session.
+#: The maximum dimension; it leaves room for 16 terms beside the longest session.
 MAX_DIMENSION = 1024
 
 #: The number of vectors in memory at once (20 MB at 256 dimensions), and of vectors compared with them at once (20 MB of cosines).

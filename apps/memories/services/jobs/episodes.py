@@ -24,7 +24,7 @@ from apps.tenants.scope import tenant_transaction
 from apps.tenants.statements import fetch
 from arbor.embedding.models import EmbeddingModel
 from arbor.errors import EmbeddingFailed, Invalid, NotFound
-from arbor.memory.episodes import EpisodeCandidate, EpisodeTerms, rank_episodes
+from arbor.memory.episodes import EpisodeCandidate, EpisodeScoreComponents, rank_episodes
 from arbor.memory.recall.recall_request import ReadQuery, check_query_text, meaning_text, read_query
 from arbor.memory.text.lexical import counted_indices, query_terms
 from arbor.memory.values import MemoryStatus
@@ -52,7 +52,7 @@ class RecalledEpisode:
     #: The summary and its author, a model or the name of the rule; both are empty until the episode is summarized.
     summary: str
     summarized_by: str
-    terms: EpisodeTerms
+    terms: EpisodeScoreComponents
 
     @property
     def score(self) -> float:
@@ -155,7 +155,7 @@ def _candidates(
     return [EpisodeCandidate(*row) for row in rows]
 
 
-def _with_details(ranked: Sequence[tuple[UUID, EpisodeTerms]]) -> list[RecalledEpisode]:
+def _with_details(ranked: Sequence[tuple[UUID, EpisodeScoreComponents]]) -> list[RecalledEpisode]:
     names = ("id", "session", "started_at", "last_at", "ended_at", "size", "summary", "summarized_by")
     episodes = Episode.objects.filter(id__in=[episode_id for episode_id, _ in ranked]).values(*names)
     by_id = {episode["id"]: episode for episode in episodes}

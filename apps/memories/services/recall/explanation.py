@@ -21,7 +21,7 @@ from arbor.embedding.models import REFUSED
 from arbor.errors import EmbeddingFailed
 from arbor.memory.recall.fusion import Background, RankedCandidate, rank
 from arbor.memory.recall.recall_request import RecallFilter, RecallRequest
-from arbor.memory.values import MemoryStatus, Recalled, ScoreTerms
+from arbor.memory.values import MemoryStatus, Recalled, ScoreComponents
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,7 +31,7 @@ class Absence:
     memory_id: UUID
     reasons: tuple[str, ...]
     #: The components of the memory's score; None if it could not be scored.
-    terms: ScoreTerms | None = None
+    terms: ScoreComponents | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from uuid import UUID
 
 import structlog
+from django.conf import settings
 
 from apps.memories.services.embedding.embedding import embed_query
 from apps.memories.services.embedding.minds import model_of, query_vector
@@ -78,7 +79,8 @@ def partial_recall_after(
     statement, or none if a memory is clear by its words. Memories of `without_session`, if given, do not count. For a
     vector that cannot be compared with the agent's, the result is empty.
     """
-    if vector is None or any(is_clear(memory.terms) for memory in recalled):
+    words_weight = settings.ARBOR_RECALL_WEIGHTS.words
+    if vector is None or any(is_clear(memory.terms, words_weight=words_weight) for memory in recalled):
         return []
     try:
         unit = check_vectors([vector])[0].tolist()

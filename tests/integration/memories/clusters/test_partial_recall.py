@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from functools import partial
+from typing import Any
 
 import numpy as np
 import pytest
@@ -22,6 +23,7 @@ from apps.memories.services.store.remember import store
 from apps.tenants.scope import tenant_transaction
 from arbor.embedding.ports import Vectors
 from arbor.errors import Invalid
+from arbor.memory.recall.weights import parse_weights
 from tests.integration.memories.conftest import a_memory
 from tests.integration.memories.in_scope import recall_in_scope
 from tests.support.embedders import RemoteEmbedder
@@ -102,6 +104,25 @@ def test_a_recall_includes_clusters_only_without_a_clear_memory(
         assert (
             partial_recall_after(agent_id=agent_with_cluster.id, recalled=[], vector=[math.nan] * 256) == []
         )
+
+
+@pytest.mark.parametrize(
+    ("weights", "text", "found"),
+    [
+        ("words=0.3", "coltrane saxophone", 0),
+        ("words=10", "coltrane on a boat at sea in the night", 1),
+        ("words=0", "coltrane saxophone", 1),
+    ],
+)
+def test_a_memory_is_clear_by_its_words_whatever_their_weight(
+    agent_with_cluster: Agent, settings: Any, weights: str, text: str, found: int
+) -> None:
+    settings.ARBOR_RECALL_WEIGHTS = parse_weights(weights)
+    with tenant_transaction(agent_with_cluster.tenant_id):
+        vector = vague_query()
+        recalled = recall_in_scope(agent_id=agent_with_cluster.id, text=text, vector=vector, limit=5)
+        clusters = partial_recall_after(agent_id=agent_with_cluster.id, recalled=recalled, vector=vector)
+    assert len(clusters) == found
 
 
 @pytest.mark.parametrize("vector", [[math.nan] * 256, [math.inf] * 256, [0.0] * 256, [1.0] * 128, []])

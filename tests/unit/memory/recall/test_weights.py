@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from arbor.errors import ConfigurationInvalid
 from arbor.memory.recall.weights import DEFAULT_WEIGHTS, WEIGHT_NAMES, Weights, parse_weights
-from arbor.memory.values import ScoreTerms
+from arbor.memory.values import ScoreComponents
 
 
 @pytest.mark.parametrize(
@@ -51,4 +51,4 @@ def test_written_weights_are_read_back(weights: dict[str, float]) -> None:
 
 
 def test_every_score_component_has_a_weight_of_its_name() -> None:
-    assert set(ScoreTerms().as_dict()) == set(WEIGHT_NAMES) - {"answer"}
+    assert set(ScoreComponents().as_dict()) == set(WEIGHT_NAMES) - {"answer"}
