@@ -23,6 +23,8 @@ class Record(StrEnum):
     MESSAGES = "messages"
     #: Ended plans, with their steps and intents.
     PLANS = "plans"
+    #: Progress notes of goals, and the links of closed goals to memories.
+    PROGRESS = "progress"
     #: The cost of single calls; daily usage has their sums.
     LEDGER = "ledger"
     #: Daily usage.

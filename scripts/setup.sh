@@ -33,11 +33,22 @@ if ready; then exit 0; fi
 # A symbolic link is created atomically; its target is the id of the process that sets up.
 lock=$tools/setup.lock
 { mkdir -p "$tools" && [ -w "$tools" ]; } 2>/dev/null || fail "$tools is no folder that this user may write to: make it one, and run this again"
+is_dead() { [ -n "$1" ] && ! kill -0 "$1" 2>/dev/null; }
+# Removes the lock of a killed process. A lock of its own makes the check and the removal one step: another waiter may have removed
+# the lock since it was read, and have set its own.
+remove_dead_lock() {
+    if ln -s "$$" "$lock.removal" 2>/dev/null; then
+        if is_dead "$(readlink "$lock" || true)"; then rm -f "$lock"; fi
+        rm -f "$lock.removal"
+    elif is_dead "$(readlink "$lock.removal" || true)"; then
+        rm -f "$lock.removal"
+    fi
+}
 waiting=
 until ln -s "$$" "$lock" 2>/dev/null; do
     holder=$(readlink "$lock" || true)
-    if [ -n "$holder" ] && ! kill -0 "$holder" 2>/dev/null; then
-        rm -f "$lock"  # that process was killed
+    if is_dead "$holder"; then
+        remove_dead_lock
     elif [ -n "$holder" ]; then
         if [ -z "$waiting" ]; then say "process $holder is setting up: waiting for it"; fi
         waiting=yes

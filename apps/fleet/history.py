@@ -15,7 +15,7 @@ from uuid import UUID
 import structlog
 from django.conf import settings
 from django.db import connections, transaction
-from django.db.models import Exists, Model, OuterRef, Q, QuerySet
+from django.db.models import Model, QuerySet
 
 from apps.access.idempotency import delete_expired_requests
 from apps.agents.models import Percept
@@ -26,8 +26,9 @@ from apps.audit.services.deletions import ACTOR, record_age_deletion
 from apps.calls.models import CallStatus, DailyUsage, ExternalCall, LedgerEntry
 from apps.contacts.models import ChatSession, HookDelivery, OutboxMessage
 from apps.fleet.capability_uses import delete_uncounted_uses
+from apps.fleet.goal_history import AGENTS_WITH_OLD_PROGRESS, PLAN_ENDED, delete_plans, delete_progress
 from apps.fleet.seeds.saving import sweep_saved_seeds
-from apps.goals.models import Intent, Plan
+from apps.goals.models import Plan, ProgressNote
 from apps.heartbeats.models import Heartbeat
 from apps.memories.models import JobRun
 from apps.memories.services.jobs.job_runs import JobRunResult, run_job
@@ -39,8 +40,6 @@ from arbor.audit.deletions import DeletedRows
 from arbor.clock import Clock, SystemClock
 from arbor.contacts.hooks import UNSENT
 from arbor.contacts.values import DeliveryStatus
-from arbor.goals.plans import PlanStatus
-from arbor.goals.values import GoalState
 from arbor.heartbeat.failure_modes import BEATS_WATCHED
 from arbor.history import AUDIT_SPAN, Record
 
@@ -83,16 +82,6 @@ r.ended_at IS NOT NULL AND r.started_at < (
 )
 """  # noqa: S608 (no external input)
 
-#: Plans of closed goals, and those before the latest plan of an open goal: the goal's review shows the latest one.
-_PLAN_ENDED = """
-(r.created_at < (
-    SELECT max(latest.created_at) FROM goals_plan latest
-    WHERE latest.tenant_id = t.id AND latest.goal_id = r.goal_id AND latest.status <> 'draft'
-) OR EXISTS (
-    SELECT FROM goals_goal g WHERE g.tenant_id = t.id AND g.id = r.goal_id AND g.state IN ('completed', 'abandoned')
-))
-"""
-
 #: A function that deletes some old rows of an agent, or of a tenant, and returns their number.
 type _Step = Callable[[UUID, UUID, datetime], int]
 
@@ -101,7 +90,7 @@ type _Step = Callable[[UUID, UUID, datetime], int]
 class _Sweep:
     """The deletion of one kind of record."""
 
-    #: The statement that finds the owners of old rows: _AGENTS, _TENANTS or _TENANTS_BY_ID.
+    #: The statement that finds the owners of old rows: _AGENTS, _TENANTS, _TENANTS_BY_ID, or one of its own.
     waiting: str
     model: type[Model]
     #: The column with the age.
@@ -193,20 +182,6 @@ def _delete_messages(tenant_id: UUID, agent_id: UUID, before: datetime) -> int:
     with tenant_transaction(tenant_id):
         old = OutboxMessage.objects.filter(agent_id=agent_id, created_at__lt=before)
         return _delete(_oldest(old.exclude(status__in=open_states), "created_at", STEP))
-
-
-def _delete_plans(tenant_id: UUID, agent_id: UUID, before: datetime) -> int:
-    with tenant_transaction(tenant_id):
-        later = Plan.objects.filter(goal_id=OuterRef("goal_id"), created_at__gt=OuterRef("created_at"))
-        closed = Q(goal__state__in=[GoalState.COMPLETED, GoalState.ABANDONED])
-        old = Plan.objects.filter(
-            closed | Exists(later.exclude(status=PlanStatus.DRAFT)), agent_id=agent_id, ended_at__lt=before
-        )
-        ids = list(_oldest(old, "ended_at", STEP // 10, of=("self",)).values_list("id", flat=True))
-        Intent.objects.filter(step__plan_id__in=ids).delete()
-        # Their steps go with them.
-        Plan.objects.filter(id__in=ids).delete()
-        return len(ids)
 
 
 def _delete_deliveries(tenant_id: UUID, _: UUID, before: datetime) -> int:
@@ -328,8 +303,8 @@ def _delete_expired_rows(now: datetime) -> None:
     JobRun.objects.using(OPS).filter(ended_at__lt=now - _JOB_AGE).delete()
 
 
-def _oldest[M: Model](rows: QuerySet[M], column: str, count: int, *, of: tuple[str, ...] = ()) -> QuerySet[M]:
-    return rows.order_by(column).select_for_update(skip_locked=True, of=of)[:count]
+def _oldest[M: Model](rows: QuerySet[M], column: str, count: int) -> QuerySet[M]:
+    return rows.order_by(column).select_for_update(skip_locked=True)[:count]
 
 
 def _delete(rows: QuerySet[Any]) -> int:
@@ -364,8 +339,9 @@ _SWEEPS = {
         ended="r.status NOT IN ('pending', 'sending')",
         step=_delete_messages,
     ),
-    Record.PLANS: _Sweep(
-        waiting=_AGENTS, model=Plan, column="ended_at", ended=_PLAN_ENDED, step=_delete_plans
+    Record.PLANS: _Sweep(waiting=_AGENTS, model=Plan, column="ended_at", ended=PLAN_ENDED, step=delete_plans),
+    Record.PROGRESS: _Sweep(
+        waiting=AGENTS_WITH_OLD_PROGRESS, model=ProgressNote, column="at", step=delete_progress
     ),
     Record.LEDGER: _Sweep(waiting=_TENANTS, model=LedgerEntry, column="at", step=_delete_ledger),
     Record.USAGE: _Sweep(waiting=_TENANTS, model=DailyUsage, column="day", step=_delete_usage),

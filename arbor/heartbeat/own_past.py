@@ -13,7 +13,13 @@ from uuid import UUID
 from arbor.heartbeat.failure_modes import are_alike, words_of
 from arbor.heartbeat.situation import Situation
 from arbor.heartbeat.state import HeartbeatState
-from arbor.memory.recall.recall_request import EVERYTHING, MAX_LIMIT, RecallFilter, RecallRequest
+from arbor.memory.recall.recall_request import (
+    EVERYTHING,
+    MAX_LIMIT,
+    RecallFilter,
+    RecallRequest,
+    SessionLimit,
+)
 from arbor.memory.values import HEARTBEATS_SESSION, Recalled
 from arbor.selves.memory_filters import BeliefFilter, apply_filters
 from arbor.values import replace
@@ -47,17 +53,12 @@ def recall_memories(
 ) -> Generator[RecallRequest, list[Recalled], list[Recalled]]:
     """Recall memories, and return the `limit` that `choose_memories` chooses from those that pass the filters of beliefs.
 
-    In a long life, own heartbeats may displace all others: then these are recalled by a second request.
+    In a long life, own heartbeats would displace all others: they are at most half of those that are recalled.
     """
     most = min(MAX_LIMIT, _ASKED_FOR * limit)
-    found = yield heartbeat.recall_of(text, limit=most, only=only, **more)
-    chosen = choose_memories(apply_filters(found, filters), limit=limit, situation=heartbeat.situation)
-    if len(found) < most or len(chosen) == limit:
-        return chosen
-    others = replace(only, without_session=HEARTBEATS_SESSION, without_since=None)
-    further = yield heartbeat.recall_of(text, limit=limit, only=others, **more)
-    known = {memory.id for memory in found}
-    found = [*found, *(memory for memory in further if memory.id not in known)]
+    leaves_out_all = bool(only.without_session) and only.without_since is None
+    own = None if leaves_out_all else SessionLimit(session=HEARTBEATS_SESSION, most=most // 2)
+    found = yield heartbeat.recall_of(text, limit=most, only=only, session_limit=own, **more)
     return choose_memories(apply_filters(found, filters), limit=limit, situation=heartbeat.situation)
 
 

@@ -140,6 +140,8 @@ class WakeReasons:
     #: Active objectives and tasks, pending intents, and approved requests.
     work: int
     proposals: int
+    #: Whether goals are queued, none is active, and no reflection has looked at that yet.
+    goals_to_activate: bool
     urgent_drive: bool
     consolidation: bool
     #: Heartbeats since the last reflection, idle ones included; None: unknown.
@@ -162,6 +164,7 @@ def idle_reason(reasons: WakeReasons, *, reflect_every: int, pause: timedelta = 
         or reasons.signals
         or reasons.work
         or reasons.proposals
+        or reasons.goals_to_activate
         or reasons.urgent_drive
         or reasons.consolidation
     )

@@ -41,6 +41,14 @@ class SearchSource(StrEnum):
     KNOWLEDGE = "kb"
 
 
+#: The sources in notes for prompts and people.
+_SUBJECTS: dict[SearchSource, str] = {
+    SearchSource.MEMORY: "memories were",
+    SearchSource.AUDIT: "the audit log was",
+    SearchSource.WORKFLOW: "workflow steps were",
+    SearchSource.KNOWLEDGE: "documents were",
+}
+
 #: Seed 001: agent_memory > audit_log > workflow_steps > KB.
 PRIORITIES: dict[SearchSource, float] = {
     SearchSource.MEMORY: 1.0,
@@ -101,11 +109,11 @@ class Shortfall(StrEnum):
     """The part of a source that a search lacked."""
 
     #: All of its results.
-    NOT_SEARCHED = "was not searched"
+    NOT_SEARCHED = "not searched"
     #: Results that are near in meaning and share no word with the query.
-    WORDS_ALONE = "was searched by words alone"
+    WORDS_ALONE = "searched by words alone"
     #: Some of the nearest results: the approximate index was read, and the exact scan did not end.
-    APPROXIMATE = "was searched approximately"
+    APPROXIMATE = "searched approximately"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -118,7 +126,7 @@ class SourceFault:
 
     def __str__(self) -> str:
         """Format the fault for prompts and people."""
-        return f"{self.source.value} {self.shortfall.value}: {self.reason}"
+        return f"{_SUBJECTS[self.source]} {self.shortfall.value}: {self.reason}"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -107,6 +107,15 @@ class PartDifference:
         return DifferenceKind.CHANGED if self.after else DifferenceKind.REMOVED
 
     @property
+    def act(self) -> str:
+        """Return the difference in words: a row of its own switches off a default boundary."""
+        if self.part is PartKind.BOUNDARY:
+            was_on, is_on = (values.get("enabled", True) for values in (self.before, self.after))
+            if was_on != is_on:
+                return "switched on" if is_on else "switched off"
+        return self.difference.value
+
+    @property
     def name(self) -> str:
         """Return the name of the part: an aspect's content, a preference's key."""
         return str((self.after or self.before).get(_NAMES[self.part], ""))

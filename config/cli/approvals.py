@@ -13,6 +13,7 @@ from apps.authority.services import approvals, modes
 from apps.authority.services.precedents import precedents_of
 from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
+from apps.tools.services.servers import suggested_rules
 from arbor.authority.approvals import ApprovalStatus
 from arbor.authority.modes import TrustMode, TrustPreset, TrustRule
 from arbor.authority.precedents import Precedent
@@ -186,7 +187,7 @@ def _decision_output(tenant: Tenant, row: ActionApproval, ending: str) -> Output
 
 def _trust_output(agent: ChosenAgent) -> Output:
     profile = modes.trust_of(agent.id)
-    entries, suggestions = modes.action_modes(profile), modes.suggestions_of(agent.id)
+    entries, suggestions = modes.action_modes(profile), suggested_rules(agent.id)
     value = {
         "agent": agent.name,
         "preset": profile.preset.value,

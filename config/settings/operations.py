@@ -1,4 +1,4 @@
-"""History, the audit log, metrics and logs."""
+"""The command line, history, the audit log, metrics and logs."""
 
 from __future__ import annotations
 
@@ -11,9 +11,14 @@ from config.environment import env, secret
 from config.logs import logging_config
 from config.settings.agents import ARBOR_WEBHOOK_ALLOW_HTTP
 
+# --- Command line ---------------------------------------------------------------------------------------
+
+#: The tenant of commands without `--tenant`; empty: the only one, or the one in which a row is found.
+ARBOR_TENANT = env.str("ARBOR_TENANT", default="").strip()
+
 # --- History --------------------------------------------------------------------------------------------
 
-#: The age at which heartbeats, calls, conversations, messages, plans, ledger, usage, audit, signals,
+#: The age at which heartbeats, calls, conversations, messages, plans, progress, ledger, usage, audit, signals,
 #: workflow runs and deliveries are deleted; None: never.
 ARBOR_HISTORY_AGES = parse_ages(
     {
@@ -22,6 +27,7 @@ ARBOR_HISTORY_AGES = parse_ages(
         Record.CONVERSATIONS: env.str("ARBOR_CONVERSATIONS_DAYS", default="365"),
         Record.MESSAGES: env.str("ARBOR_MESSAGES_DAYS", default="365"),
         Record.PLANS: env.str("ARBOR_PLANS_DAYS", default="365"),
+        Record.PROGRESS: env.str("ARBOR_PROGRESS_DAYS", default="365"),
         # A year and a month: the same month of last year can be compared.
         Record.LEDGER: env.str("ARBOR_LEDGER_DAYS", default="400"),
         Record.USAGE: env.str("ARBOR_USAGE_DAYS", default="800"),

@@ -20,11 +20,11 @@ from apps.authority.services.modes import (
     clear_mode,
     set_mode,
     set_preset,
-    suggestions_of,
     tenant_rules,
     trust_of,
 )
 from apps.authority.services.precedents import precedents_of
+from apps.tools.services.servers import suggested_rules
 from arbor.agents.capabilities import MAX_URI_LENGTH
 from arbor.authority.approvals import ApprovalStatus
 from arbor.authority.modes import ModeSource, TrustMode, TrustPreset
@@ -274,7 +274,7 @@ def _trust(agent_id: UUID) -> TrustResource:
             for entry in action_modes(profile)
         ],
         suggestions=[
-            SuggestionResource.model_validate(suggestion) for suggestion in suggestions_of(agent_id)
+            SuggestionResource.model_validate(suggestion) for suggestion in suggested_rules(agent_id)
         ],
     )
 

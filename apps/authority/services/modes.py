@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import datetime
 from uuid import UUID
 
 from django.db import transaction
@@ -171,15 +173,22 @@ def clear_modes_below(*, resource: str, actor: str) -> int:
     return len(rows)
 
 
-def suggestions_of(agent_id: UUID) -> list[Suggestion]:
-    """Return the rules that a person might set, because all recent requests for a resource were approved. Sets nothing."""
+def suggestions_of(
+    agent_id: UUID, *, counts: Callable[[str, datetime], bool] = lambda _action, _decided_at: True
+) -> list[Suggestion]:
+    """Return the rules that a person might set, because all recent requests for a resource were approved. Sets nothing.
+
+    `counts` says whether a decision counts, by its action and time.
+    """
     decided: defaultdict[str, list[ApprovalStatus]] = defaultdict(list)
     # Without a decision, a request was executed because a rule allowed its action.
     rows = ActionApproval.objects.filter(
         agent_id=agent_id, status__in=_DECIDED, decided_at__isnull=False
     ).order_by("-decided_at")
-    for resource, status in rows.values_list("resource", "status")[:_COUNTED]:
-        decided[resource].append(ApprovalStatus(status))
+    columns = ("resource", "status", "action", "decided_at")
+    for resource, status, action, decided_at in rows.values_list(*columns)[:_COUNTED]:
+        if counts(action, decided_at):
+            decided[resource].append(ApprovalStatus(status))
     profile = trust_of(agent_id)
     found = (suggestion_of(resource, statuses) for resource, statuses in decided.items())
     # Only what still asks can be allowed.

@@ -20,7 +20,6 @@ from apps.authority.services.modes import (
     clear_mode,
     set_mode,
     set_preset,
-    suggestions_of,
     trust_of,
 )
 from apps.authority.services.trust_tiers import read_trust_score, set_tier
@@ -28,6 +27,7 @@ from apps.console.access import Right, actor_of, has_right, require_member
 from apps.console.row_acts import RowAct, run_act
 from apps.console.views import console_page, refuse
 from apps.selves.services.drift import SelfDrift, measure_self_drift
+from apps.tools.services.servers import suggested_rules
 from arbor.agents.capabilities import SCHEME
 from arbor.agents.template import TrustTier
 from arbor.authority.approvals import Suggestion
@@ -71,7 +71,7 @@ def show_trust(request: HttpRequest, agent_id: UUID) -> HttpResponse:
         agent=agent,
         profile=profile,
         modes=action_modes(profile),
-        suggestions=suggestions_of(agent.id),
+        suggestions=suggested_rules(agent.id),
         score=read_trust_score(agent),
         drift=measure_self_drift(agent.id),
         may_operate=has_right(request, Right.OPERATE),

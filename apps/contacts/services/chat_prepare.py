@@ -45,14 +45,13 @@ from arbor.contacts.chat_prompt import SCHEMA, SCHEMA_NAME, build_chat_prompt
 from arbor.contacts.chat_room import cut_of, reply_limit, require_room
 from arbor.contacts.chat_view import ChatBoundaryMatch, ChatView, CodeView
 from arbor.goals.values import GoalState
-from arbor.heartbeat.own_past import NOT_OWN_HEARTBEATS
 from arbor.heartbeat.prompts.fitting import CutContext
 from arbor.heartbeat.prompts.prompt import Prompt
 from arbor.heartbeat.situation import MemoryView
 from arbor.heartbeat.views import MoodView
 from arbor.heartbeat.working_memory import MAX_GOALS, WorkingMemory, with_goals
 from arbor.memory.episodes import summarized_episode
-from arbor.memory.recall.recall_request import EVERYTHING, QUERY_LENGTH, RecallFilter, RecallRequest
+from arbor.memory.recall.recall_request import QUERY_LENGTH, RecallRequest, SessionLimit
 from arbor.memory.values import HEARTBEATS_SESSION, Recalled
 from arbor.models.handles import is_reflex
 from arbor.models.ports import CallPurpose, ModelRequest, PromptMessage
@@ -188,20 +187,15 @@ def _recall_for_turn(
 
     `turn_texts` are left out, because the prompt shows these turns. At most half are narratives of the agent's own heartbeats.
     """
-    found = _recall(turn, EVERYTHING)
-    own = [memory.id for memory in found if memory.session == HEARTBEATS_SESSION]
-    if len(own) > _CANDIDATES - RELEVANT_SHOWN:
-        known = {memory.id for memory in found}
-        found += [memory for memory in _recall(turn, NOT_OWN_HEARTBEATS) if memory.id not in known]
-    too_many = own[RELEVANT_SHOWN // 2 :]
-    fitting = [memory for memory in found if memory.id not in too_many and memory.content not in turn_texts]
+    request = RecallRequest(
+        agent_id=turn.session.agent_id,
+        text=turn.content[:QUERY_LENGTH],
+        limit=_CANDIDATES,
+        session_limit=SessionLimit(session=HEARTBEATS_SESSION, most=RELEVANT_SHOWN // 2),
+    )
+    found = recall(tenant_id=turn.tenant_id, request=request, counts=False)
+    fitting = [memory for memory in found if memory.content not in turn_texts]
     return apply_filters(fitting, filters)[:RELEVANT_SHOWN]
-
-
-def _recall(turn: ChatMessage, only: RecallFilter) -> list[Recalled]:
-    text = turn.content[:QUERY_LENGTH]
-    request = RecallRequest(agent_id=turn.session.agent_id, text=text, limit=_CANDIDATES, only=only)
-    return recall(tenant_id=turn.tenant_id, request=request, counts=False)
 
 
 def _model_request(

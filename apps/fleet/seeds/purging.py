@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from uuid import UUID
@@ -24,13 +25,15 @@ class PurgeReport:
 def purge_memories(*, memory_ids: Sequence[UUID], reason: str, actor: str) -> PurgeReport:
     """Purge archived memories in the open transaction, as `purge` does.
 
-    Seeds are signed, so none is changed: the saved seeds of the agent since the memories were stored are reported, for a person to delete.
+    Seeds are signed, so none is changed: the saved seeds of the agent since the memories were stored are reported and
+    audited, for a person to delete.
     """
     memories = Memory.objects.filter(
         id__in=memory_ids, agent_id=OuterRef("agent_id"), created_at__lte=OuterRef("at")
     )
-    seeds = SavedSeed.objects.filter(Exists(memories)).order_by("at").values_list("id", flat=True)
-    saved_seeds = tuple(seeds)
-    return PurgeReport(
-        purged=purge(memory_ids=memory_ids, reason=reason, actor=actor), saved_seeds=saved_seeds
-    )
+    seeds = list(SavedSeed.objects.filter(Exists(memories)).order_by("at").values_list("agent_id", "id"))
+    of_agents: defaultdict[UUID, list[UUID]] = defaultdict(list)
+    for agent_id, seed_id in seeds:
+        of_agents[agent_id].append(seed_id)
+    purged = purge(memory_ids=memory_ids, reason=reason, actor=actor, saved_seeds=of_agents)
+    return PurgeReport(purged=purged, saved_seeds=tuple(seed_id for _, seed_id in seeds))

@@ -36,7 +36,7 @@ from arbor.memory.recall.recall_request import check_query_text
 #: The most results of one search.
 MAX_FOUND = 25
 
-_NO_VECTOR = "its embedder did not answer, or could not be waited for"
+_NO_VECTOR = "the embedder did not answer, or could not be waited for"
 
 
 def search_my_memories(

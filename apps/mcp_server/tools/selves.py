@@ -74,5 +74,5 @@ def _version(version: SelfVersion) -> SelfVersionLine:
         at=version.at,
         decided_by=version.decided_by,
         reason=version.reason,
-        changes=[f"{change.difference} {change.kind} {change.name}" for change in version.changes],
+        changes=[f"{change.act} {change.kind} {change.name}" for change in version.changes],
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 from uuid import UUID
 
 import structlog
@@ -12,7 +13,7 @@ from django.db import IntegrityError, transaction
 from apps.audit.models import AuditAction
 from apps.audit.services import record
 from apps.authority.services.approvals import expire_approvals_of_actions
-from apps.authority.services.modes import clear_modes_below
+from apps.authority.services.modes import clear_modes_below, suggestions_of
 from apps.queues import Task, TaskMessage, enqueue
 from apps.tenants.keys import master_keys
 from apps.tenants.limits import check_row_limit
@@ -23,10 +24,11 @@ from apps.tools.models import ToolServer
 from apps.tools.services.listing import ListingChange, store_listing
 from apps.tools.services.tools import set_agents
 from arbor.adapters.webhook import check_url, redact_url
+from arbor.authority.approvals import Suggestion
 from arbor.authority.grants import action_resource
 from arbor.errors import AlreadyExists, Invalid, NotFound, ToolFailed
 from arbor.ids import uuid7
-from arbor.tools.names import PREFIX, action_of, check_server_name
+from arbor.tools.names import PREFIX, action_of, check_server_name, is_tool_action, server_of
 from arbor.tools.ports import ToolServerAddress
 from arbor.tools.secrets import seal_server_secret, unseal_server_secret
 
@@ -71,6 +73,9 @@ def add_server(*, name: str, url: str, actor: str, secret: str = "") -> ToolServ
         if "tools_server_name" not in str(error):
             raise
         raise AlreadyExists(f"there is a tool server {server.name!r} already; choose another name") from error
+    # A heartbeat may have filed a request at the moment when an earlier server of this name was removed.
+    why = f"the tool server {server.name} was added"
+    expire_approvals_of_actions(name_prefix=action_of(server.name, ""), why=why, actor=actor)
     audit_server(server, actor, f"added the tool server {server.name}")
     return server
 
@@ -95,6 +100,19 @@ def remove_server(*, server_id: UUID, actor: str) -> ToolServer:
         f"removed the tool server {server.name}; trust rules ended: {cleared}, open approvals: {ended}",
     )
     return server
+
+
+def suggested_rules(agent_id: UUID) -> list[Suggestion]:
+    """Return the trust rules that a person might set; of tools, only decisions since their server was added count."""
+    added = dict(ToolServer.objects.values_list("name", "created_at"))
+
+    def counts(action: str, decided_at: datetime) -> bool:
+        if not is_tool_action(action):
+            return True
+        added_at = added.get(server_of(action))
+        return added_at is not None and decided_at >= added_at
+
+    return suggestions_of(agent_id, counts=counts)
 
 
 def refresh_server(*, server_id: UUID, tenant_id: UUID, actor: str) -> RefreshedServer:

@@ -27,7 +27,7 @@ from arbor.quotations import Data, RenderedSection
 # Limits of an unknown model, in tokens: the defaults of ARBOR_MODEL_CONTEXT and ARBOR_MODEL_MAX_TOKENS.
 DEFAULT_WINDOW = 16_384
 DEFAULT_REPLY_TOKENS = 4_096
-#: The share of a small window that the prompt leaves to a further turn, or to another try after an unreadable reply.
+#: The share of a small window that the prompt leaves to a further round trip, or to another try after an unreadable reply.
 FURTHER_TURN_SHARE = 0.1
 # Shorter marks could be guessed.
 _NONCE = re.compile(r"[0-9A-Za-z]{16,64}")

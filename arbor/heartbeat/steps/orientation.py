@@ -7,8 +7,9 @@ from datetime import datetime
 from typing import Any
 
 from arbor.goals.goal_rules import GoalRule, calls_for_work
+from arbor.goals.values import GoalLayer, GoalState
 from arbor.heartbeat.effects import LevelChange
-from arbor.heartbeat.failure_modes import notices_of
+from arbor.heartbeat.failure_modes import RecentActivity, notices_of
 from arbor.heartbeat.focus import NOT_IN_CONSOLIDATION, focus_text, mode_of
 from arbor.heartbeat.guards import boundary_matches_of
 from arbor.heartbeat.influence import influence_of
@@ -43,7 +44,7 @@ from arbor.values import replace
 
 #: The origin of seed 000 recalls five memories.
 RELEVANT_SHOWN = 5
-#: The modes whose heartbeats count as reflections of an agent with a blocked goal.
+#: The modes whose heartbeats count as reflections of an agent with a blocked goal; the agent chooses goals, or works on one.
 _REFLECTING_WHILE_BLOCKED = frozenset({Mode.REFLECTION, Mode.PLAN_EXECUTION, Mode.GOAL_PURSUIT})
 #: The most buffer items that are shown.
 BUFFER_ITEMS_SHOWN = 3
@@ -173,7 +174,8 @@ def _wake_reasons(heartbeat: HeartbeatState, opening: Opening) -> WakeReasons:
         percepts=len(situation.percepts),
         signals=sum(not signals.source for signals in situation.signals),
         work=_work(situation) + len(approved_requests(heartbeat)),
-        proposals=_new_proposals(situation, memory.thoughts[-1].at if thinks and not by_rule else None),
+        proposals=_new_proposals(situation, None if by_rule else heartbeat.found.last_beat_at),
+        goals_to_activate=_has_goals_to_activate(situation, opening.recent_activity),
         urgent_drive=any(drives.is_pressing(drive, now) for drive in TRIGGERING_DRIVES),
         consolidation=mode_of(situation) is Mode.CONSOLIDATION and not is_early,
         since_reflection=next(reflected, None),
@@ -196,14 +198,31 @@ def _work(situation: Situation) -> int:
     return goals + sum(intent.goal_id not in saving for intent in situation.pending_intents)
 
 
+def _has_goals_to_activate(situation: Situation, recent: RecentActivity) -> bool:
+    """Return whether a reflection should choose among queued goals: no goal is active, and the agent worked on one since it reflected.
+
+    If the reflection activates none, the next one is as far away as without goals.
+    """
+    if any(goal.layer is not GoalLayer.ASPIRATION for goal in situation.active_goals):
+        return False
+    modes = (past.mode for past in recent.heartbeats if past.status == "done")
+    if next((mode for mode in modes if mode in _REFLECTING_WHILE_BLOCKED), "") in ("", Mode.REFLECTION):
+        return False
+    queued = situation.goals_in(GoalState.QUEUED)
+    return any(calls_for_work(goal.layer, goal.rule) and not goal.blocked_by for goal in queued)
+
+
 def _blocked_goals(situation: Situation) -> frozenset[str]:
     return frozenset(goal.id for goal in situation.active_goals if goal.blocked_by)
 
 
-def _new_proposals(situation: Situation, thought_at: datetime | None) -> int:
-    """Return the number of proposals since the last thought: those that a model has left undecided wait for the next reflection."""
+def _new_proposals(situation: Situation, since: datetime | None) -> int:
+    """Return the number of proposals since the last heartbeat: those that a model has left undecided wait for the next reflection.
+
+    Conversations show no proposals, so a thought of a conversation leaves them new.
+    """
     times = [proposal.at for proposal in situation.proposals]
-    return sum(thought_at is None or at is None or at > thought_at for at in times)
+    return sum(since is None or at is None or at > since for at in times)
 
 
 def focus(heartbeat: HeartbeatState) -> Steps[HeartbeatState]:

@@ -254,7 +254,7 @@ def follow_up(heartbeat: HeartbeatState) -> NodeResult[HeartbeatState]:
     heartbeat = with_cuts_audited(heartbeat, cut, window=window)
     if not message:
         return NodeResult(
-            state=_merge_round_trips(heartbeat), changed=("the model has no room for a further turn",)
+            state=_merge_round_trips(heartbeat), changed=("the model has no room for a further round trip",)
         )
     merged = merge_replies(heartbeat.earlier_reply, heartbeat.reply_or_empty)
     heartbeat = with_percepts_received(heartbeat)

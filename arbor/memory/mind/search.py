@@ -8,7 +8,7 @@ neighborhoods of the best.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,7 +40,7 @@ from arbor.memory.recall.fusion import (
     Background,
     deviations,
 )
-from arbor.memory.recall.recall_request import ReadQuery, RecallRequest
+from arbor.memory.recall.recall_request import ReadQuery, RecallRequest, SessionLimit
 from arbor.memory.recall.weights import Weights
 from arbor.memory.values import HEARTBEATS_SESSION
 
@@ -92,14 +92,16 @@ def choose_by_fit(search: MindSearch) -> Choice:
     max_seeds = max(SEEDS, search.request.limit)
     passing = passing_rows(image, search.request.only, now=microseconds(search.request.now))
     words = image.word_scores(search.lexical)
-    similarity, near, background = _by_meaning(search, passing, max_seeds)
-    with_words = (words > 0 if passing is None else (words > 0) & passing).nonzero()[0]
+    similarity, background = _by_meaning(search, passing)
+    around = search.reading.span.around() if search.reading.span else None
     chosen = np.zeros(len(image), dtype=np.bool_)
-    chosen[near] = True
-    chosen[_first(-words[with_words], with_words, max_seeds, image)] = True
-    if (around := search.reading.span.around() if search.reading.span else None) is not None:
-        since, until = map(microseconds, around)
-        chosen[_timely(search, passing, words, similarity, background, since=since, until=until)] = True
+    for among in _pools(search, passing):
+        chosen[_nearest(search, among, similarity, max_seeds)] = True
+        with_words = (words > 0 if among is None else (words > 0) & among).nonzero()[0]
+        chosen[_first(-words[with_words], with_words, max_seeds, image)] = True
+        if around is not None:
+            since, until = map(microseconds, around)
+            chosen[_timely(search, among, words, similarity, background, since=since, until=until)] = True
     rows = chosen.nonzero()[0]
     exact = np.full(len(image), np.nan)
     exact[rows] = _similarities(search, rows)
@@ -120,10 +122,11 @@ def complete_candidates(
 ) -> tuple[Places, Candidates, Links]:
     """Return the rows of all candidates, the candidates without their uses, and the associations between them."""
     rows = _with_associated(search, choice, choice.chosen, associations)
-    if len(rows) < min(search.request.limit, search.documents):
+    if len(rows) - _excess(search, rows) < min(search.request.limit, search.documents):
         # Too few memories fit: add the latest ones.
         chosen = choice.chosen.copy()
-        chosen[_recent(search, choice.passing)] = True
+        for among in _pools(search, choice.passing):
+            chosen[_recent(search, among)] = True
         rows = _with_associated(search, choice, chosen, associations)
     return rows, _candidates(search, choice, rows), _links(search.image, rows, associations)
 
@@ -136,29 +139,60 @@ def _with_associated(search: MindSearch, choice: Choice, chosen: Flags, associat
     return together.nonzero()[0]
 
 
+def _pools(search: MindSearch, passing: Flags | None) -> Iterator[Flags | None]:
+    """Yield the rows to choose seeds from: all, and with a session limit also those of other sessions; None for every row."""
+    yield passing
+    if search.request.session_limit is not None:
+        others = ~of_limited_session(search.image, search.request.session_limit)
+        yield others if passing is None else others & passing
+
+
+def of_limited_session(image: MindImage, limit: SessionLimit) -> Flags:
+    """Return a flag for each row of the image: whether it is of the limited session."""
+    number = image.names.number_of(limit.session)
+    flags: Flags = image.session == (-1 if number is None else number)
+    return flags
+
+
+def _excess(search: MindSearch, rows: Places) -> int:
+    limit = search.request.session_limit
+    return 0 if limit is None else limit.excess(int(of_limited_session(search.image, limit)[rows].sum()))
+
+
 def _by_meaning(
-    search: MindSearch, passing: Flags | None, max_seeds: int
-) -> tuple[npt.NDArray[np.float32] | None, Places, Background]:
-    """Return the approximate similarity of each row, the nearest rows, and the background of similarities."""
-    nothing = np.empty(0, dtype=np.int64)
+    search: MindSearch, passing: Flags | None
+) -> tuple[npt.NDArray[np.float32] | None, Background]:
+    """Return the approximate similarity of each row, and the background of similarities."""
     if search.vector is None or not len(search.image):
-        return None, nothing, Background(mean=0.0, deviation=0.0)
-    image = search.image
-    similarity = image.similarities(search.vector)
-    near = (image.embedded if passing is None else image.embedded & passing).nonzero()[0]
+        return None, Background(mean=0.0, deviation=0.0)
+    similarity = search.image.similarities(search.vector)
+    near = _embedded(search.image, passing)
     if not len(near):
-        return similarity, nothing, Background(mean=0.0, deviation=0.0)
-    known = similarity if len(near) == len(similarity) else similarity[near]
-    precise = known.astype(np.float64)
+        return similarity, Background(mean=0.0, deviation=0.0)
+    precise = similarity[near].astype(np.float64)
     mean = float(precise.mean())
     variance = float(precise @ precise) / len(precise) - mean * mean
-    background = Background(mean=mean, deviation=math.sqrt(max(0.0, variance)))
-    if len(near) > max_seeds:
-        # Similarities are rounded: rows within the rounding error of the limit are compared exactly.
-        edge = np.partition(known, -max_seeds)[-max_seeds] - 2 * image.similarity_error(search.vector)
-        near = near[known >= edge]
-        near = _first(-image.exact_similarities(near, search.vector), near, max_seeds, image)
-    return similarity, near, background
+    return similarity, Background(mean=mean, deviation=math.sqrt(max(0.0, variance)))
+
+
+def _embedded(image: MindImage, among: Flags | None) -> Places:
+    return (image.embedded if among is None else image.embedded & among).nonzero()[0]
+
+
+def _nearest(
+    search: MindSearch, among: Flags | None, similarity: npt.NDArray[np.float32] | None, count: int
+) -> Places:
+    """Return the `count` rows nearest by meaning, unordered."""
+    if similarity is None or search.vector is None:
+        return np.empty(0, dtype=np.int64)
+    image = search.image
+    near = _embedded(image, among)
+    if len(near) <= count:
+        return near
+    # Similarities are rounded: rows within the rounding error of the limit are compared exactly.
+    known = similarity[near]
+    near = near[known >= np.partition(known, -count)[-count] - 2 * image.similarity_error(search.vector)]
+    return _first(-image.exact_similarities(near, search.vector), near, count, image)
 
 
 def _first(values: npt.NDArray[Any], rows: Places, count: int, image: MindImage) -> Places:

@@ -19,6 +19,7 @@ from arbor.memory.recall.candidates import (
     NO_LINKS,
     SESSION_ROOM,
     Candidates,
+    Flags,
     Links,
     Numbers,
     Places,
@@ -76,6 +77,14 @@ class RankedCandidate:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LimitedCandidates:
+    """Candidates of which only the best are selected: a flag for each candidate, and the most of those with the flag."""
+
+    flags: Flags
+    most: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ScoreInputs:
     """The candidates of one recall, and all inputs of their scores except the time."""
 
@@ -98,17 +107,23 @@ def rank(inputs: ScoreInputs, *, now: datetime, limit: int) -> list[RankedCandid
 
 
 def select_best(
-    candidates: Candidates, components: Mapping[str, Numbers], limit: int
+    candidates: Candidates,
+    components: Mapping[str, Numbers],
+    limit: int,
+    limited: LimitedCandidates | None = None,
 ) -> list[RankedCandidate]:
-    """Return the `limit` candidates with the highest sum of score components, as `rank` does."""
+    """Return the `limit` candidates with the highest sum of score components, as `rank` does; of limited ones the best."""
     if not len(candidates) or limit < 1:
         return []
     columns = np.array(list(components.values()))
     totals = columns.sum(axis=0)
     best = np.arange(len(totals))
-    if limit < len(totals):
-        best = (totals >= np.partition(totals, -limit)[-limit]).nonzero()[0]
-    best = best[np.lexsort((candidates.ids[best, 1], candidates.ids[best, 0], -totals[best]))[:limit]]
+    if limited is not None:
+        flagged = limited.flags.nonzero()[0]
+        best = np.concatenate(
+            [(~limited.flags).nonzero()[0], _highest(candidates, totals, flagged, limited.most)]
+        )
+    best = _highest(candidates, totals, best, limit)
     values_of_best = columns[:, best].T.tolist()
     return [
         RankedCandidate(
@@ -127,6 +142,15 @@ def select_best(
     ]
 
 
+def _highest(candidates: Candidates, totals: Numbers, places: Places, count: int) -> Places:
+    """Return the `count` places with the highest totals, the highest first; equal totals in the order of their ids."""
+    if count < len(places):
+        values = totals[places]
+        places = places[values >= np.partition(values, -count)[-count]]
+    order = np.lexsort((candidates.ids[places, 1], candidates.ids[places, 0], -totals[places]))
+    return places[order[:count]]
+
+
 def all_components(
     lasting: Mapping[str, Numbers], candidates: Candidates, *, now: datetime, weights: Weights
 ) -> dict[str, Numbers]:
@@ -142,7 +166,12 @@ def all_components(
 
 
 def contenders(
-    candidates: Candidates, lasting: Mapping[str, Numbers], *, weights: Weights, limit: int
+    candidates: Candidates,
+    lasting: Mapping[str, Numbers],
+    *,
+    weights: Weights,
+    limit: int,
+    limited: LimitedCandidates | None = None,
 ) -> Places:
     """Return the positions of the candidates that can be among the `limit` best, however often they were used.
 
@@ -154,8 +183,18 @@ def contenders(
     steady = np.array(list(lasting.values())).sum(axis=0)
     least = steady + weights.importance * candidates.importance
     most = steady + (weights.importance + weights.recency + weights.activation)
-    # Sums in another order differ in their last bits.
-    return np.flatnonzero(most >= np.partition(least, -limit)[-limit] - _ROUNDING)
+    able = np.zeros(len(candidates), dtype=np.bool_)
+    groups = [(np.arange(len(candidates)), limit)]
+    if limited is not None:
+        groups = [
+            ((~limited.flags).nonzero()[0], limit),
+            (limited.flags.nonzero()[0], min(limit, limited.most)),
+        ]
+    for places, count in groups:
+        edge = np.partition(least[places], -count)[-count] if count < len(places) else -np.inf
+        # Sums in another order differ in their last bits.
+        able[places] = most[places] >= edge - _ROUNDING
+    return able.nonzero()[0]
 
 
 def lasting_components(inputs: ScoreInputs) -> dict[str, Numbers]:

@@ -72,6 +72,26 @@ EVERYTHING = RecallFilter()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SessionLimit:
+    """The most memories of one session in a recall; the others fill the rest of its limit. Raises Invalid."""
+
+    session: str
+    #: From 1 on.
+    most: int
+
+    def __post_init__(self) -> None:
+        check_text("session", self.session)
+        if not self.session or self.most < 1:
+            raise Invalid(
+                f"a session limit names a session and is at least 1, got {self.session!r}, {self.most}"
+            )
+
+    def excess(self, count: int) -> int:
+        """Return the number of memories beyond the limit, of `count` memories of the session."""
+        return max(0, count - self.most)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RecallRequest:
     """One recall of one agent. Raises Invalid for a request that cannot be answered."""
 
@@ -86,6 +106,7 @@ class RecallRequest:
     #: The model of the vector. Where the agent's vectors are of another model by now, words alone decide.
     model: EmbeddingModel | None = None
     only: RecallFilter = EVERYTHING
+    session_limit: SessionLimit | None = None
     #: The valence of the agent's mood, -1 to 1; None: the mood does not bias the recall.
     mood: float | None = None
 

@@ -25,7 +25,7 @@ from arbor.errors import TemplateInvalid
 from config.cli.kit.columns import OutputColumn, listing, row_to_dict
 from config.cli.kit.declarations import Output
 from config.cli.kit.output import print_note
-from config.cli.kit.tenancy import actor, choose_tenant, only_tenant
+from config.cli.kit.tenancy import actor, choose_tenant, default_tenant
 from config.cli.kit.text_files import read_text
 
 TEMPLATE_COLUMNS = (
@@ -56,7 +56,7 @@ TEMPLATE_COLUMNS = (
 
 def list_all(tenant_slug: str | None) -> Output:
     """List the templates: a tenant's own first, then the built-in ones."""
-    if tenant_slug is None and only_tenant() is None:
+    if tenant_slug is None and default_tenant() is None:
         print_note("the built-in templates; --tenant SLUG adds a tenant's own")
         templates = list_builtin_templates()
     else:
@@ -111,7 +111,7 @@ def add(file: TextIO, replace: bool, tenant_slug: str | None) -> Output:
 
 
 def _find(name: str, tenant_slug: str | None) -> FoundTemplate:
-    if tenant_slug is None and only_tenant() is None:
+    if tenant_slug is None and default_tenant() is None:
         builtin = {template.name.casefold(): template for template in list_builtin_templates()}
         found = builtin.get(name.casefold())
         if isinstance(found, UnreadableTemplate):

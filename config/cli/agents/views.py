@@ -32,7 +32,7 @@ from arbor.workflows.durations import format_duration
 from config.cli.agents.trace import model_line
 from config.cli.kit.columns import OutputColumn, row_to_dict
 from config.cli.kit.output import format_relative_time, stamp, table
-from config.cli.kit.tenancy import actor, only_tenant
+from config.cli.kit.tenancy import actor, default_tenant
 
 _COLORS = {
     AgentStatus.ACTIVE: "green",
@@ -45,7 +45,7 @@ _COLORS = {
 
 def agents_of(tenant_slug: str | None) -> list[Agent]:
     """Return the agents of the named tenant, or of all tenants, with their state, schedule and model."""
-    tenant = tenant_by_slug(tenant_slug) if tenant_slug else only_tenant()
+    tenant = tenant_by_slug(tenant_slug) if tenant_slug else default_tenant()
     if tenant is not None:
         with tenant_transaction(tenant.id):
             return _load_agents()

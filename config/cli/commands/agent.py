@@ -1,4 +1,4 @@
-"""The commands about agents: their life cycle, heartbeats, policies and templates."""
+"""The commands about agents: their life cycle, heartbeats, policies, capabilities and identities."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from arbor.heartbeat.budgets import BudgetKind
 from config.cli.commands.agent_knowledge import SKILL, SUBSCRIPTION
 from config.cli.commands.approval import TRUST
 from config.cli.commands.options import energy_options
+from config.cli.commands.template import TEMPLATE
 from config.cli.commands.tier import TIER
 from config.cli.kit.declarations import (
     agent_command,
     argument,
-    command,
     group,
     one_of,
     option,
@@ -174,40 +174,6 @@ _identity = group(
         "Replace an agent's keys: the new one is signed by the one before, and the public id stays.",
         run="agents.identities:rotate",
         examples=("arbor agent identity rotate Vega",),
-    ),
-)
-
-_template = group(
-    "template",
-    "Manage the templates that agents are created from.",
-    tenant_command(
-        "list",
-        "List the templates: a tenant's own first, then the built-in ones.",
-        run="agents.templates:list_all",
-        examples=("arbor agent template list --tenant acme",),
-    ),
-    tenant_command(
-        "show",
-        "Show a template as it was written.",
-        argument("name"),
-        run="agents.templates:show_one",
-        examples=("arbor agent template show Scout",),
-    ),
-    command(
-        "validate",
-        "Check a template file, and list every fault with its line.",
-        argument("file", type=click.File(encoding="utf-8")),
-        run="agents.templates:validate",
-        details="Exit code 1 when there is a fault.",
-        examples=("arbor agent template validate gardener.md",),
-    ),
-    tenant_command(
-        "add",
-        "Add a tenant's own template from a file, or replace it; existing agents stay as they are.",
-        argument("file", type=click.File(encoding="utf-8")),
-        option("--replace", is_flag=True, help="Replace the tenant's template of that name."),
-        run="agents.templates:add",
-        examples=("arbor agent template add gardener.md --tenant acme",),
     ),
 )
 
@@ -374,7 +340,7 @@ _agent = group(
     SKILL,
     SUBSCRIPTION,
     _policy,
-    _template,
+    TEMPLATE,
     TRUST,
 )
 

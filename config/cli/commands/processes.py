@@ -197,7 +197,7 @@ _mcp = command(
         "--tenant",
         "tenant_slug",
         metavar="SLUG",
-        help="The tenant.  [default: the only one]",
+        help="The tenant.  [default: ARBOR_TENANT, or the only one]",
     ),
     option("--agent", metavar="NAME", help="Serve this agent alone.  [default: all of the tenant]"),
     option(

@@ -26,7 +26,7 @@ from config.cli.kit.tenancy import (
     ChosenAgent,
     actor,
     choose_tenant,
-    only_tenant,
+    default_tenant,
     tenant_or_all,
     with_optional_agent,
 )
@@ -85,7 +85,7 @@ def add(
         )
         line = row_to_dict(added.channel, CHANNEL_COLUMNS)
     trial = f"arbor contact channel test {shlex.quote(added.channel.name)}"
-    if only_tenant() is None:
+    if default_tenant() is None:
         trial += f" --tenant {line['tenant']}"
     text = f"[bold]{escape(added.channel.name)}[/bold] is added; try it: {escape(trial)}"
     if added.secret:

@@ -12,6 +12,7 @@ from typing import Any, Concatenate
 from uuid import UUID
 
 import click
+from django.conf import settings
 from django.db.models import QuerySet
 
 from apps.agents.models import Agent
@@ -107,31 +108,35 @@ def audit_act(agent: ChosenAgent, message: str, **detail: Any) -> None:
 
 
 def choose_tenant(slug: str | None) -> Tenant:
-    """Return the named tenant, or the only one. Raises NotFound, and UsageError where there are several."""
+    """Return the named tenant, or the default one. Raises NotFound, and UsageError where there are several."""
     if slug is not None:
         return tenant_by_slug(slug)
-    tenant = only_tenant()
+    tenant = default_tenant()
     if tenant is not None:
         return tenant
     slugs = all_slugs()
     if not slugs:
         raise NotFound("there is no tenant yet; create one with `arbor tenant create SLUG`")
-    raise click.UsageError(f"there are several tenants ({', '.join(slugs)}): choose one with --tenant SLUG")
+    raise click.UsageError(
+        f"there are several tenants ({', '.join(slugs)}): choose one with --tenant SLUG, or ARBOR_TENANT"
+    )
 
 
-def only_tenant() -> Tenant | None:
-    """Return the installation's only tenant, or None."""
+def default_tenant() -> Tenant | None:
+    """Return the tenant that ARBOR_TENANT names, else the installation's only one, or None. Raises NotFound."""
+    if settings.ARBOR_TENANT:
+        return tenant_by_slug(settings.ARBOR_TENANT)
     tenants = list(Tenant.objects.using(OPS).all()[:2])
     return tenants[0] if len(tenants) == 1 else None
 
 
 @contextmanager
 def tenant_or_all(slug: str | None, *, reason: str) -> Iterator[Tenant | None]:
-    """Open a transaction of the named tenant, or of the only one; else read across all tenants, which is audited.
+    """Open a transaction of the named tenant, or of the default one; else read across all tenants, which is audited.
 
     Yields the tenant, or None. Raises NotFound.
     """
-    tenant = tenant_by_slug(slug) if slug else only_tenant()
+    tenant = tenant_by_slug(slug) if slug else default_tenant()
     if tenant is not None:
         with tenant_transaction(tenant.id):
             yield tenant
@@ -141,11 +146,11 @@ def tenant_or_all(slug: str | None, *, reason: str) -> Iterator[Tenant | None]:
 
 
 def tenant_having(rows: Callable[[], QuerySet[Any]], *, what: str, slug: str | None, hint: str = "") -> UUID:
-    """Return the id of the named tenant, of the only one, or of the only one with such rows; a search across tenants is audited.
+    """Return the id of the named tenant, of the default one, or of the only one with such rows; a search across tenants is audited.
 
     Raises NotFound, with the hint, and UsageError where several tenants have such rows.
     """
-    tenant = tenant_by_slug(slug) if slug else only_tenant()
+    tenant = tenant_by_slug(slug) if slug else default_tenant()
     if tenant is not None:
         return tenant.id
     with across_tenants(actor=actor(), reason=f"{LOOKUP_VERB} {what}"):
@@ -160,11 +165,11 @@ def tenant_having(rows: Callable[[], QuerySet[Any]], *, what: str, slug: str | N
 
 
 def choose_agent(name: str, slug: str | None) -> ChosenAgent:
-    """Return the agent of that name: in the named tenant, in the only one, or in the only tenant with such an agent.
+    """Return the agent of that name: in the named tenant, in the default one, or in the only tenant with such an agent.
 
     Raises NotFound, and UsageError for agents of that name in several tenants. A search across tenants is audited.
     """
-    tenant = tenant_by_slug(slug) if slug else only_tenant()
+    tenant = tenant_by_slug(slug) if slug else default_tenant()
     if tenant is not None:
         with tenant_transaction(tenant.id):
             return _chosen_agent(agent_by_name(name), tenant.slug)

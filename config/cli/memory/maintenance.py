@@ -19,7 +19,7 @@ from arbor.memory.maintenance.health import HealthState
 from arbor.seeds.saving import SeedReason
 from config.cli.kit.declarations import ExitCode, Output
 from config.cli.kit.output import progress_bar, table
-from config.cli.kit.tenancy import ChosenAgent, actor, with_optional_agent
+from config.cli.kit.tenancy import ChosenAgent, actor, default_tenant, with_optional_agent
 
 
 def show_health() -> Output:
@@ -82,10 +82,11 @@ def reembed(
 ) -> Output:
     """Move agents to another embedding model or dimension, while they run."""
     model = _model_of_options(name, dimension)
+    tenant = tenant_by_slug(tenant_slug) if tenant_slug else default_tenant()
     moves = find_moves(
         model=model,
         actor=actor(),
-        tenant_id=tenant_by_slug(tenant_slug).id if tenant_slug else None,
+        tenant_id=tenant.id if tenant else None,
         agent_id=agent.id if agent else None,
     )
     with progress_bar("embedding", "memories", _Rate()) as progress:

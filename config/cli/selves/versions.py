@@ -139,14 +139,14 @@ def _rows(kind: str, qualities: tuple[Quality, ...]) -> list[dict[str, Any]]:
 def _changes(version: SelfVersion) -> str:
     if version.is_birth:
         return "birth"
-    return ", ".join(f"{part.difference} {part.kind} {part.name}" for part in version.changes)
+    return ", ".join(f"{part.act} {part.kind} {part.name}" for part in version.changes)
 
 
 def _summary(what: str, before: dict[str, Any], after: dict[str, Any]) -> str:
     if what == BIRTH_CHANGE:
         return ", ".join(f"{len(rows)} of the kind {part}" for part, rows in after.items())
     part = PartDifference(part=PartKind(what), target_id="", before=before, after=after)
-    return f"{part.difference} {part.kind} {part.name} {_fields(part)}".rstrip()
+    return f"{part.act} {part.kind} {part.name} {_fields(part)}".rstrip()
 
 
 def _fields(part: PartDifference) -> str:

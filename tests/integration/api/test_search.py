@@ -41,8 +41,8 @@ def test_a_search_by_words_alone_says_so(
     found = viewer.post(f"/agents/{vega['id']}/search", {"query": "flights"}).json()
     assert [result["id"] for result in found["results"]] == [str(passage.id)]
     assert [note.partition(":")[0] for note in found["missing"]] == [
-        "agent_memory was not searched",
-        "kb was searched by words alone",
+        "memories were not searched",
+        "documents were searched by words alone",
     ]
     documents = viewer.post("/documents/search", {"query": "flights"}).json()
     assert (documents["by_meaning"], documents["results"][0]["similarity"]) == (False, None)

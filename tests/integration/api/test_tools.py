@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
+from apps.agents.models import Agent
 from apps.audit.models import AuditEvent
 from apps.authority.models import ModeRule
 from apps.authority.services.modes import set_mode
@@ -135,3 +138,35 @@ def test_a_removed_server_leaves_no_rules_and_approvals(tenant: Tenant, owner: C
         "removed the tool server weather; trust rules ended: 6, open approvals: 1",
         "the request to mcp.weather.forecast expired: the tool server weather was removed",
     } <= messages
+
+
+def test_a_server_inherits_no_requests_and_decisions(
+    tenant: Tenant, owner: Caller, vega: dict[str, Any]
+) -> None:
+    with tenant_transaction(tenant.id):
+        request = {"agent": Agent.objects.get(id=vega["id"]), "action": "mcp.weather.forecast"}
+        asked = action_resource("mcp.weather.forecast")
+        set_mode(agent_id=None, prefix=asked, mode=TrustMode.ASK, actor="test")
+        # A heartbeat filed this request while the former server of the name was removed.
+        open_request = ActionApprovalFactory(**request)
+    execute_requests(tenant, request)
+    trust = f"/agents/{vega['id']}/trust"
+    assert owner.get(trust).json()["suggestions"] == []
+
+    owner.post("/tool-servers", SERVER)
+
+    with tenant_transaction(tenant.id):
+        open_request.refresh_from_db()
+    assert open_request.status == "expired"
+    assert owner.get(trust).json()["suggestions"] == []
+    execute_requests(tenant, request)
+    (suggestion,) = owner.get(trust).json()["suggestions"]
+    assert suggestion["approvals"] == 5
+
+
+def execute_requests(tenant: Tenant, request: dict[str, Any]) -> None:
+    now = datetime.now(UTC)
+    executed = {"status": ApprovalStatus.EXECUTED, "decided_at": now, "executed_at": now}
+    with tenant_transaction(tenant.id):
+        for _ in range(5):
+            ActionApprovalFactory(**request, **executed, executed_by=uuid4())

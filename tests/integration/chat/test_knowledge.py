@@ -74,7 +74,7 @@ def test_a_search_by_words_alone_is_named(
     scripted(model_answer("A manager."), repeat=True)
     talk(QUESTION)
     prompt = prompt_of(agent)["passages"]
-    assert "\nIncomplete: kb was searched by words alone: its embedder did not answer" in prompt
+    assert "\nIncomplete: documents were searched by words alone: the embedder did not answer" in prompt
     assert PASSAGE in prompt
 
 
@@ -86,4 +86,6 @@ def test_a_source_that_was_not_searched_is_named(
     with superuser.transaction():
         superuser.execute("LOCK TABLE knowledge_passage IN ACCESS EXCLUSIVE MODE")
         talk(QUESTION)
-    assert "Incomplete: kb was not searched: it took longer than 50 ms." in prompt_of(agent)["passages"]
+    assert (
+        "Incomplete: documents were not searched: it took longer than 50 ms." in prompt_of(agent)["passages"]
+    )

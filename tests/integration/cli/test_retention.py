@@ -56,6 +56,9 @@ def test_a_purge_names_the_saved_seeds_with_the_memory(arbor: Arbor, vega: str) 
     other = add_memory(arbor, "The gate code is 4712.")
     arbor("memory", "archive", vega, other, "--reason", "asked")
     assert "seed" not in arbor("memory", "purge", vega, other, "--reason", "asked", "--yes").out
+    with tenant_transaction(tenant_by_slug("acme").id):
+        purges = AuditEvent.objects.filter(action="memories.purged").order_by("at")
+        assert [purge.detail.get("saved_seeds") for purge in purges] == [[later], None]
 
 
 def test_a_memory_is_pinned_listed_and_unpinned(arbor: Arbor, vega: str) -> None:

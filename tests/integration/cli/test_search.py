@@ -36,6 +36,6 @@ def test_a_search_by_words_alone_says_so(arbor: Arbor, vega: str, remote: Remote
     remote.away = True
     for words in ("flights to the quay", "nothing at all"):
         shown = " ".join(arbor("search", vega, words).out.split())
-        assert "Incomplete: kb was searched by words alone: its embedder did not answer" in shown
+        assert "Incomplete: documents were searched by words alone: the embedder did not answer" in shown
         assert "Words alone were compared" in arbor("document", "search", words).out
     assert arbor("document", "search", "flights to the quay", "--json").json["by_meaning"] is False

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -60,6 +61,22 @@ def test_the_whole_installation_is_suspended_and_resumed(arbor: Arbor, one_tenan
     assert Tenant.objects.using(OPS).get().status == "suspended"
     assert arbor("tenant", "resume-all", "--json").json == {"resumed": ["acme"]}
     assert Tenant.objects.using(OPS).get().status == "active"
+
+
+def test_a_setting_names_the_tenant_of_commands(
+    arbor: Arbor, two_tenants: tuple[str, str], settings: Any
+) -> None:
+    create = ("agent", "create", "Vega", "--template", "Scout", "--json")
+    assert "choose one with --tenant SLUG, or ARBOR_TENANT" in arbor(*create).err
+    settings.ARBOR_TENANT = "globex"
+    assert arbor(*create).json["tenant"] == "globex"
+    assert arbor(*create, "--tenant", "acme").json["tenant"] == "acme"
+    # The name alone would be that of two agents.
+    assert arbor("agent", "show", "Vega", "--json").json["tenant"] == "globex"
+    assert [row["tenant"] for row in arbor("agent", "list", "--json").json["agents"]] == ["globex"]
+    assert arbor("audit", "verify", "--all").code == 0
+    settings.ARBOR_TENANT = "nowhere"
+    assert "nowhere" in arbor("agent", "list").err
 
 
 def test_an_empty_list_names_the_next_command(arbor: Arbor) -> None:

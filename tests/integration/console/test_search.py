@@ -36,7 +36,10 @@ def test_a_search_by_words_alone_says_so(tenant: Tenant, operator: Client, remot
     published_passage(tenant.id, PASSAGE)
     query = {"agent": str(agent.id), "q": "flights"}
     shown = operator.get(reverse("admin:search-sources"), query).content.decode()
-    assert "kb was searched by words alone: its embedder did not answer, or could not be waited for" in shown
+    assert (
+        "documents were searched by words alone: the embedder did not answer, or could not be waited for"
+        in shown
+    )
     assert PASSAGE in shown
     # A page does not wait for an embedder over the network.
     assert "flights" not in remote.asked

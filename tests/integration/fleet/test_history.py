@@ -16,8 +16,9 @@ from apps.authority.models import CapabilityUse
 from apps.authority.services.grants import grant_capability, revoke_capability
 from apps.calls.models import DailyUsage, ExternalCall, LedgerEntry
 from apps.contacts.models import ChatMessage, HookDelivery, OutboxMessage
+from apps.fleet.goal_history import RETAINED_NOTES
 from apps.fleet.history import RETAINED_HEARTBEATS, sweep_history
-from apps.goals.models import Goal, Intent, Plan, PlanStep
+from apps.goals.models import Goal, Intent, Plan, PlanStep, ProgressNote
 from apps.heartbeats.models import Heartbeat
 from apps.heartbeats.services.reports.replay import read_recorded_heartbeat
 from apps.memories.models import JobRun, Memory
@@ -36,7 +37,14 @@ from tests.factories.contacts import (
     OutboxMessageFactory,
     SignalWebhookFactory,
 )
-from tests.factories.goals import GoalFactory, IntentFactory, PlanFactory, PlanStepFactory
+from tests.factories.goals import (
+    GoalFactory,
+    GoalMemoryLinkFactory,
+    IntentFactory,
+    PlanFactory,
+    PlanStepFactory,
+    ProgressNoteFactory,
+)
 from tests.factories.heartbeats import (
     ExternalCallFactory,
     HeartbeatFactory,
@@ -167,6 +175,30 @@ def test_ended_plans_go_with_their_steps_and_intents(agent: Agent) -> None:
         assert set(Plan.objects.filter(agent_id=agent.id)) == {latest, draft}
         assert Intent.objects.get(agent_id=agent.id).step == PlanStep.objects.get() == latest.steps.get()
     assert sweep_history().done == 0
+
+
+def test_progress_of_long_closed_goals_goes_and_the_latest_notes_stay(agent: Agent) -> None:
+    recently = datetime.now(UTC) - timedelta(days=30)
+    with tenant_transaction(agent.tenant_id):
+        Goal.objects.filter(agent_id=agent.id).delete()
+        memory = MemoryFactory(agent=agent)
+        goals = {
+            "gone": GoalFactory(agent=agent, state="completed", completed_at=LONG_AGO),
+            "closed": GoalFactory(agent=agent, state="abandoned", abandoned_at=recently),
+            "open": GoalFactory(agent=agent, state="active"),
+        }
+        for goal in goals.values():
+            GoalMemoryLinkFactory(goal=goal, memory=memory)
+            notes = ProgressNoteFactory.create_batch(RETAINED_NOTES + 2, goal=goal)
+            for number, note in enumerate(notes):
+                at = LONG_AGO + timedelta(days=number)
+                ProgressNote.objects.filter(id=note.id).update(at=at, text=str(number))
+    assert sweep_history().done == RETAINED_NOTES + 2 + 1 + 2
+    with tenant_transaction(agent.tenant_id):
+        remaining = {name: (goal.notes.count(), goal.links.count()) for name, goal in goals.items()}
+        assert remaining == {"gone": (0, 0), "closed": (RETAINED_NOTES + 2, 1), "open": (RETAINED_NOTES, 1)}
+        assert goals["open"].notes.order_by("at").values_list("text", flat=True)[0] == "2"
+    assert sweep_history().steps == 0
 
 
 def test_old_deliveries_go_unless_they_are_sent_again(agent: Agent) -> None:

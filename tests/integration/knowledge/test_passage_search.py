@@ -114,7 +114,10 @@ def test_a_slow_search_ends_and_says_so(
     with superuser.transaction():
         superuser.execute("LOCK TABLE knowledge_passage IN ACCESS EXCLUSIVE MODE")
         found = search_passages(tenant_id=tenant.id, query=query)
-    assert (found.notes, list(found.passages)) == (["kb was not searched: it took longer than 50 ms"], [])
+    assert (found.notes, list(found.passages)) == (
+        ["documents were not searched: it took longer than 50 ms"],
+        [],
+    )
     assert search_passages(tenant_id=tenant.id, query=query).notes == []
 
 

@@ -42,7 +42,7 @@ PASSAGE = "Quay repairs: the quay is closed to ships while the harbour office re
 STEP = "The quay repairs cost 40,000."
 ACT = "approved the quay repairs"
 QUERY = "quay repairs"
-SILENT = "its embedder did not answer, or could not be waited for"
+SILENT = "the embedder did not answer, or could not be waited for"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -176,8 +176,8 @@ def test_a_slow_and_a_failed_source_are_named(
     monkeypatch.setattr(searches, "read_of", spoil)
     found = search(acme)
     assert found.notes == [
-        "audit_log was not searched: it failed",
-        "workflow_steps was not searched: it took longer than 1000 ms",
+        "the audit log was not searched: it failed",
+        "workflow steps were not searched: it took longer than 1000 ms",
     ]
     assert {result.source for result in found.results} == {SearchSource.MEMORY, SearchSource.KNOWLEDGE}
 
@@ -188,8 +188,8 @@ def test_sources_searched_without_an_embedder_are_named(
     remote.away = True
     found = search(acme)
     assert found.notes == [
-        f"agent_memory was not searched: {SILENT}",
-        f"kb was searched by words alone: {SILENT}",
+        f"memories were not searched: {SILENT}",
+        f"documents were searched by words alone: {SILENT}",
     ]
     assert PASSAGE in {result.content for result in found.results}
 
@@ -210,7 +210,7 @@ def test_a_failed_exact_scan_leaves_the_results_of_the_index(
 
     monkeypatch.setattr(searches, "read_of", delay)
     found = search(acme, only=[SearchSource.KNOWLEDGE])
-    assert found.notes == ["kb was searched approximately: it took longer than 1000 ms"]
+    assert found.notes == ["documents were searched approximately: it took longer than 1000 ms"]
     assert [result.content for result in found.results] == [PASSAGE]
 
 
@@ -233,7 +233,10 @@ def test_a_slow_search_of_documents_does_not_delay_a_heartbeat(
         superuser.execute("LOCK TABLE knowledge_passage IN ACCESS EXCLUSIVE MODE")
         with tenant_transaction(acme.tenant.id):
             found = answer_search(need)
-    assert (found.notes, list(found.results)) == (["kb was not searched: it took longer than 50 ms"], [])
+    assert (found.notes, list(found.results)) == (
+        ["documents were not searched: it took longer than 50 ms"],
+        [],
+    )
 
 
 def test_sources_are_read_in_one_round_trip(

@@ -29,8 +29,8 @@ def test_a_search_by_words_alone_says_so(
     remote.away = True
     found = client.tool("search_my_memories", query="flights")
     assert [note.partition(":")[0] for note in found["missing"]] == [
-        "agent_memory was not searched",
-        "kb was searched by words alone",
+        "memories were not searched",
+        "documents were searched by words alone",
     ]
     documents = client.tool("search_knowledge", query="flights")
     assert (documents["by_meaning"], documents["passages"][0]["id"]) == (False, str(passage.id))

@@ -338,6 +338,25 @@ def test_concurrent_runs_of_setup_are_serialized(machine: Machine) -> None:
     assert sorted("is setting up: waiting for it" in output for output in outputs) == [False, True]
 
 
+def test_a_dead_lock_that_another_run_has_replaced_stays(machine: Machine) -> None:
+    on_path(machine, 0)
+    lock, ended = machine.clone / ".tools/setup.lock", subprocess.Popen(["true"])
+    ended.wait()
+    lock.parent.mkdir()
+    lock.symlink_to(str(ended.pid))
+    # After the first reading, another run replaces the lock; that run has ended after the third.
+    readings, real = machine.clone.parent / "readings", (machine.bin / "readlink").resolve()
+    (machine.bin / "readlink").unlink()
+    script = (
+        f'"{real}" "$1"; printf . >> "{readings}"; case $(cat "{readings}") in'
+        f' .) rm "$1"; ln -s {os.getpid()} "$1" ;; ...) rm "$1" ;; esac'
+    )
+    write(machine.bin / "readlink", f"#!/bin/sh\n{script}\n")
+    (machine.bin / "sleep").unlink()
+    write(machine.bin / "sleep", "#!/bin/sh\n")
+    assert f"process {os.getpid()} is setting up: waiting for it" in machine.run()
+
+
 def test_the_lock_of_a_killed_run_is_reclaimed(machine: Machine) -> None:
     on_path(machine, 0)
     (machine.clone / ".tools").mkdir()

@@ -52,7 +52,7 @@ def test_the_mode_leads_to_its_call() -> None:
         (Script(replies=["no", "no", REST]), "done", 3),
         (Script(replies=["no", "no", "no"]), "failed", 3),
         (Script(replies=[REST, REST, REST]), "done", 3),
-        # A failed further turn does not fail the heartbeat.
+        # A failed further round trip does not fail the heartbeat.
         (Script(replies=[REST, "no", "no", "no"]), "done", 4),
         (
             Script(

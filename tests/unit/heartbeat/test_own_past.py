@@ -8,7 +8,7 @@ import pytest
 
 from arbor.heartbeat.own_past import NOT_OWN_HEARTBEATS, choose_memories, own_past_filter, recall_memories
 from arbor.heartbeat.situation import LastHeartbeat, Mode
-from arbor.memory.recall.recall_request import EVERYTHING
+from arbor.memory.recall.recall_request import EVERYTHING, SessionLimit
 from arbor.memory.values import HEARTBEATS_SESSION, Recalled, ScoreComponents
 from arbor.selves.memory_filters import BeliefFilter, FilterEffect, MemoryFilter
 from tests.unit.heartbeat.builders import NOW, memory, percept, situation
@@ -74,24 +74,28 @@ def test_memories_that_do_not_fit_the_query_come_last() -> None:
     assert choose_memories([old, new, fit], limit=2, situation=situation()) == [fit, new]
 
 
-@pytest.mark.parametrize(("limit", "asked_for"), [(5, 15), (20, 60), (200, 200)])
-def test_a_recall_asks_for_more_than_is_chosen(limit: int, asked_for: int) -> None:
+@pytest.mark.parametrize(
+    ("limit", "asked_for", "own"), [(1, 3, 1), (5, 15, 7), (20, 60, 30), (200, 200, 100)]
+)
+def test_a_recall_asks_for_more_than_is_chosen(limit: int, asked_for: int, own: int) -> None:
     request = next(recall_memories(heartbeat_of(), "the ferry", limit=limit, only=EVERYTHING))
     assert request.limit == asked_for
+    assert request.session_limit == SessionLimit(session=HEARTBEATS_SESSION, most=own)
 
 
-@pytest.mark.parametrize(("others", "is_asked_again"), [(2, True), (3, False)])
-def test_others_are_recalled_again_only_where_too_few_are_chosen(others: int, is_asked_again: bool) -> None:
-    own = [own_heartbeat(number, STORIES[number % 4]) for number in range(1, 16)]
+def test_a_recall_without_own_heartbeats_needs_no_limit_of_them() -> None:
+    request = next(recall_memories(heartbeat_of(), "the ferry", limit=5, only=NOT_OWN_HEARTBEATS))
+    assert request.session_limit is None
+
+
+def test_one_recall_is_enough_among_many_own_heartbeats() -> None:
+    own = [own_heartbeat(number, STORIES[number % 4]) for number in range(1, 8)]
+    others = [recalled_memory(number) for number in range(50, 58)]
     steps = recall_memories(heartbeat_of(), "the ferry", limit=5, only=EVERYTHING)
     next(steps)
-    found = [*own[others:], *(recalled_memory(number + 50) for number in range(others))]
-    if is_asked_again:
-        assert steps.send(found).only.without_session == HEARTBEATS_SESSION
-    else:
-        with pytest.raises(StopIteration) as chosen:
-            steps.send(found)
-        assert len(chosen.value.value) == 5
+    with pytest.raises(StopIteration) as chosen:
+        steps.send([*own, *others])
+    assert chosen.value.value == [*own[:2], *others[:3]]
 
 
 def test_a_memory_hidden_by_a_belief_is_replaced() -> None:

@@ -12,6 +12,7 @@ from arbor.errors import NotFound
 from arbor.selves.history import (
     BIRTH,
     DifferenceKind,
+    PartDifference,
     PartKind,
     RecordedChange,
     SelfState,
@@ -35,6 +36,23 @@ HISTORY = (
     change(3, "b", {}, DRY | {"content": "kind"}),
     change(4, "a", DRY | {"strength": 0.7}, DRY | {"status": "dropped"}),
 )
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "act"),
+    [
+        ({}, {"name": "harm", "enabled": False}, "switched off"),
+        ({"name": "harm", "enabled": False}, {}, "switched on"),
+        ({"name": "harm", "enabled": True}, {"name": "harm", "enabled": False}, "switched off"),
+        ({}, {"name": "harm", "enabled": True}, "added"),
+        ({"name": "harm", "enabled": True}, {}, "removed"),
+    ],
+)
+def test_a_default_boundary_is_switched_off_and_on(
+    before: dict[str, Any], after: dict[str, Any], act: str
+) -> None:
+    part = PartDifference(part=PartKind.BOUNDARY, target_id="a", before=before, after=after)
+    assert part.act == act
 
 
 def test_a_version_is_the_fold_of_the_changes_until_then() -> None:

@@ -28,7 +28,7 @@ from apps.memories.services.recall.packed_rows import (
     unpack,
     uuid_array,
 )
-from apps.memories.services.recall.scan import Query, ScanResult, StoredText
+from apps.memories.services.recall.scan import Query, ScanResult, StoredText, limited_candidates
 from arbor.memory.activation import levels_after
 from arbor.memory.mind.row_filter import can_answer
 from arbor.memory.mind.rows import Halves
@@ -253,7 +253,13 @@ def _complete(
         type=column_texts(search.image, rows, "type"),
         lasting=lasting,
     )
-    places = contenders(candidates, lasting, weights=search.weights, limit=search.request.limit)
+    places = contenders(
+        candidates,
+        lasting,
+        weights=search.weights,
+        limit=search.request.limit,
+        limited=limited_candidates(search.request, found.session),
+    )
     return rows, places, found
 
 

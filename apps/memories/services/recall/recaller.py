@@ -17,7 +17,14 @@ from apps.memories.services.recall import queries
 from apps.memories.services.recall.activation import record_recall
 from apps.memories.services.recall.cached_recall import find_in_cached_minds
 from apps.memories.services.recall.mind_cache import MINDS, CachedMind
-from apps.memories.services.recall.scan import Query, ScanResult, StoredText, scan, score_inputs
+from apps.memories.services.recall.scan import (
+    Query,
+    ScanResult,
+    StoredText,
+    limited_candidates,
+    scan,
+    score_inputs,
+)
 from apps.memories.services.store.term_counts import TermStatistics, read_term_statistics
 from apps.tenants.encoding import from_json
 from apps.tenants.scope import tenant_transaction
@@ -27,7 +34,7 @@ from arbor.errors import EmbeddingFailed
 from arbor.memory.detail_text import detail_lines
 from arbor.memory.mind.row_filter import can_answer
 from arbor.memory.recall.candidates import moment
-from arbor.memory.recall.fusion import RankedCandidate, all_components, rank, select_best
+from arbor.memory.recall.fusion import RankedCandidate, all_components, lasting_components, select_best
 from arbor.memory.recall.recall_request import RecallRequest, meaning_text, read_query
 from arbor.memory.text.lexical import counted_indices, query_terms
 from arbor.memory.values import MemoryType, Recalled
@@ -238,12 +245,11 @@ def _read_texts(ids: Collection[UUID]) -> dict[UUID, StoredText]:
 
 
 def _rank(query: Query, found: ScanResult) -> list[RankedCandidate]:
-    if found.lasting is not None:
-        components = all_components(
-            found.lasting, found.candidates, now=query.request.now, weights=query.weights
-        )
-        return select_best(found.candidates, components, query.request.limit)
-    return rank(score_inputs(query, found), now=query.request.now, limit=query.request.limit)
+    lasting = lasting_components(score_inputs(query, found)) if found.lasting is None else found.lasting
+    components = all_components(lasting, found.candidates, now=query.request.now, weights=query.weights)
+    return select_best(
+        found.candidates, components, query.request.limit, limited_candidates(query.request, found.session)
+    )
 
 
 def _as_recalled(found: ScanResult, ranked: RankedCandidate, text: StoredText) -> Recalled:

@@ -50,6 +50,7 @@ from arbor.memory.recall.fusion import (
     SEEDS,
     SPAN_SEEDS,
     Background,
+    LimitedCandidates,
     ScoreInputs,
 )
 from arbor.memory.recall.recall_request import EVERYTHING, ReadQuery, RecallFilter, RecallRequest
@@ -134,10 +135,21 @@ def score_inputs(query: Query, found: ScanResult) -> ScoreInputs:
     )
 
 
+def limited_candidates(request: RecallRequest, sessions: Sequence[str]) -> LimitedCandidates | None:
+    """Return the candidates that the session limit of a request applies to; `sessions` has that of each candidate."""
+    limit = request.session_limit
+    if limit is None:
+        return None
+    return LimitedCandidates(
+        flags=np.array([name == limit.session for name in sessions], dtype=np.bool_), most=limit.most
+    )
+
+
 def scan(query: Query) -> ScanResult:
     """Return the candidates of a query: the nearest in meaning, the best by words, the best of the time span in the text, and their neighbors.
 
-    The seeds are SEEDS or `limit` of each of the first two, and SPAN_SEEDS of the third. Their neighbors are REACH turns on either
+    The seeds are SEEDS or `limit` of each of the first two, and SPAN_SEEDS of the third; with a session limit, as many of other
+    sessions too. Their neighbors are REACH turns on either
     side of each, and MAX_ASSOCIATED_MEMORIES associated with the MAX_ASSOCIATION_SOURCES best. If these are fewer than the limit,
     the latest memories are added. One statement, seldom more.
     """
@@ -158,29 +170,43 @@ def scan(query: Query) -> ScanResult:
         values |= {"span_seeds": SPAN_SEEDS, "beside_words": MEANING_BESIDE_WORDS}
     conditions, filtered = filter_conditions(request.only)
     values |= filtered
+    limited = request.session_limit
+    if limited:
+        values["limited"] = limited.session
     timed, filled = around is not None, False
     # Without a guess for a filter, which may leave few memories; a session that is left out is seldom most of a mind.
     is_filtered = replace(request.only, without_session="", without_since=None) != EVERYTHING
     share, sample = (1.0, 0) if is_filtered else _guess(query.documents, max_seeds)
     while True:
-        statement = _statement(timed=timed, filled=filled, conditions=conditions)
+        statement = _statement(
+            timed=timed, filled=filled, conditions=conditions, limits_session=limited is not None
+        )
         row = fetch_packed(statement, share=share, sample=sample, **values)
         if not row[-1]:
             # The guess was too high.
             sample = 0
             continue
         found = _found(row, request.now)
-        if filled or len(found.candidates) >= min(request.limit, query.documents):
+        excess = limited.excess(found.session.count(limited.session)) if limited else 0
+        if filled or len(found.candidates) - excess >= min(request.limit, query.documents):
             return found
         # Too few memories fit: add the latest ones.
         filled = True
 
 
 @cache
-def _statement(*, timed: bool, filled: bool, conditions: str) -> str:
+def _statement(*, timed: bool, filled: bool, conditions: str, limits_session: bool) -> str:
     mind = scan_queries.SCANNED_MIND + conditions
+    other_sessions = scan_queries.OTHER_SESSIONS if limits_session else ""
     columns = scan_queries.SCAN_ROW.format(none=UUID(int=0))
     among = scan_queries.AMONG_THE_BEST.format(or_timely=f" OR {scan_queries.TIMELY}" if timed else "")
+    parts = []
+    for other, sessions in (("", ""), (scan_queries.OTHER, other_sessions))[: 1 + limits_session]:
+        parts += [scan_queries.NEAREST.format(other=other), scan_queries.BEST_BY_WORDS.format(other=other)]
+        if timed:
+            parts.append(scan_queries.BEST_TIMELY.format(other=other))
+        if filled:
+            parts.append(scan_queries.RECENT.format(mind=mind + sessions))
     return scan_queries.SCAN.format(
         vector=embedding_queries.QUERY_VECTOR,
         row=columns,
@@ -189,10 +215,11 @@ def _statement(*, timed: bool, filled: bool, conditions: str) -> str:
         packed_links=scan_queries.PACKED_LINKS,
         mind=mind,
         conditions=conditions,
-        or_recent=scan_queries.OR_RECENT.format(mind=mind) if filled else "",
+        other_sessions=other_sessions,
+        limited=scan_queries.LIMITED if limits_session else "false",
+        chosen=" UNION ".join(parts),
         among=among,
         timely=scan_queries.TIMELY if timed else "false",
-        or_timely=scan_queries.OR_TIMELY if timed else "",
         reach=REACH,
         most_beside=MAX_BESIDE,
     )

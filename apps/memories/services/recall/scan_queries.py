@@ -58,27 +58,24 @@ WITH asked AS MATERIALIZED (
     SELECT {vector} AS vector
 ), sample AS MATERIALIZED (
     SELECT embedding <#> (SELECT vector FROM asked) AS distance, lexical <#> %(lexical)s::sparsevec AS word_distance
-    FROM {mind} LIMIT %(sample)s
+    FROM {mind}{other_sessions} LIMIT %(sample)s
 ), edge AS MATERIALIZED (
     SELECT coalesce(percentile_disc(%(share)s::float8) WITHIN GROUP (ORDER BY distance), 'infinity') AS distance,
         least(percentile_disc(%(share)s::float8) WITHIN GROUP (ORDER BY word_distance), 0) AS word_distance
     FROM sample
 ), scored AS MATERIALIZED (
-    SELECT array_agg(ROW (id, distance, word_distance, {timely})) FILTER {among} AS places,
-        count(distance) AS embedded, coalesce(avg(distance), 0) AS mean, coalesce(sum(distance * distance) / nullif(count(distance), 0), 0) AS square
+    SELECT array_agg(ROW (id, distance, word_distance, {timely}, limited)) FILTER {among} AS places,
+        count(distance) AS embedded, count(distance) FILTER (WHERE NOT limited) AS others, coalesce(avg(distance), 0) AS mean, coalesce(sum(distance * distance) / nullif(count(distance), 0), 0) AS square
     FROM (
-        SELECT id, occurred_at, embedding <#> (SELECT vector FROM asked) AS distance, lexical <#> %(lexical)s::sparsevec AS word_distance
+        SELECT id, occurred_at, {limited} AS limited, embedding <#> (SELECT vector FROM asked) AS distance, lexical <#> %(lexical)s::sparsevec AS word_distance
         FROM {mind} OFFSET 0
     ) memory
 ), background AS MATERIALIZED (
-    SELECT embedded, -mean AS mean, sqrt(greatest(0, square - mean * mean)) AS deviation FROM scored
+    SELECT embedded, others, -mean AS mean, sqrt(greatest(0, square - mean * mean)) AS deviation FROM scored
 ), best AS MATERIALIZED (
-    SELECT place.* FROM scored, unnest(scored.places) AS place (id uuid, distance float8, word_distance float8, timely bool)
+    SELECT place.* FROM scored, unnest(scored.places) AS place (id uuid, distance float8, word_distance float8, timely bool, limited bool)
 ), chosen AS (
-    (SELECT id FROM best WHERE distance IS NOT NULL ORDER BY distance, id LIMIT %(max_seeds)s)
-    UNION (SELECT id FROM best WHERE word_distance < 0 ORDER BY word_distance, id LIMIT %(max_seeds)s)
-    {or_timely}
-    {or_recent}
+    {chosen}
 ), found AS MATERIALIZED (
     SELECT memory.* FROM chosen CROSS JOIN LATERAL (
         SELECT {row} FROM memories_memory m WHERE tenant_id = %(tenant)s AND id = chosen.id LIMIT 1
@@ -108,7 +105,9 @@ SELECT string_agg(c.packed || timestamptz_send(coalesce(a.last_at, c.occurred_at
     (SELECT mean FROM background), (SELECT deviation FROM background), (SELECT vector IS NOT NULL FROM asked),
     (SELECT count(*) FROM best WHERE distance <= (SELECT distance FROM edge))
         >= (SELECT least(%(max_seeds)s, embedded) FROM background)
-    AND ((SELECT word_distance FROM edge) = 0 OR (SELECT count(*) FROM best WHERE word_distance < (SELECT word_distance FROM edge)) >= %(max_seeds)s)
+    AND (SELECT count(*) FROM best WHERE NOT limited AND distance <= (SELECT distance FROM edge))
+        >= (SELECT least(%(max_seeds)s, others) FROM background)
+    AND ((SELECT word_distance FROM edge) = 0 OR (SELECT count(*) FROM best WHERE NOT limited AND word_distance < (SELECT word_distance FROM edge)) >= %(max_seeds)s)
 FROM candidate c
 LEFT JOIN LATERAL (SELECT last_at, count, reinforced FROM memories_memoryaccess
     WHERE tenant_id = %(tenant)s AND memory_id = c.id LIMIT 1) a ON true
@@ -121,10 +120,23 @@ SCANNED_MIND = """memories_memory
     WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND status = 'active'
         AND (expires_at IS NULL OR expires_at > %(now)s)"""
 
+# Part: the best memories by meaning, and by words; `other` is empty, or the condition for those of other sessions.
+NEAREST = (
+    """(SELECT id FROM best WHERE {other}distance IS NOT NULL ORDER BY distance, id LIMIT %(max_seeds)s)"""
+)
+BEST_BY_WORDS = (
+    """(SELECT id FROM best WHERE {other}word_distance < 0 ORDER BY word_distance, id LIMIT %(max_seeds)s)"""
+)
+OTHER = "NOT limited AND "
+
 # Part: the latest memories, where too few match.
-OR_RECENT = """UNION (SELECT id FROM (
+RECENT = """(SELECT id FROM (
         SELECT id, occurred_at FROM {mind} ORDER BY occurred_at DESC, id LIMIT %(limit)s
     ) recent)"""
+
+# Parts: the condition for a memory to be of the session whose memories are limited, and to be of another one.
+LIMITED = "session = %(limited)s"
+OTHER_SESSIONS = " AND session <> %(limited)s"
 
 # Part: the condition for a memory to be fetched as a possible best one: no worse than the limit guessed from the sample (`edge`).
 AMONG_THE_BEST = "(WHERE distance <= (SELECT distance FROM edge) OR word_distance < (SELECT word_distance FROM edge){or_timely})"
@@ -133,8 +145,8 @@ AMONG_THE_BEST = "(WHERE distance <= (SELECT distance FROM edge) OR word_distanc
 TIMELY = "occurred_at BETWEEN %(from)s AND %(to)s"
 
 # Part: the best memories of that time span.
-OR_TIMELY = """UNION (
-        SELECT id FROM best, background WHERE timely
+BEST_TIMELY = """(
+        SELECT id FROM best, background WHERE {other}timely
         ORDER BY coalesce(word_distance, 0) + %(beside_words)s * coalesce((distance + mean) / nullif(deviation, 0), 0), id
         LIMIT %(span_seeds)s
     )"""

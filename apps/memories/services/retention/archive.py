@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -107,11 +108,17 @@ def restore(*, memory_ids: Sequence[UUID], reason: str, actor: str, for_good: bo
     return len(ids)
 
 
-def purge(*, memory_ids: Sequence[UUID], reason: str, actor: str) -> int:
+def purge(
+    *,
+    memory_ids: Sequence[UUID],
+    reason: str,
+    actor: str,
+    saved_seeds: Mapping[UUID, Sequence[UUID]] = MappingProxyType({}),
+) -> int:
     """Delete archived memories and all data that belongs to them for good, in the open transaction; return how many were deleted.
 
     Only persons may (actors `user:…` or `cli:…`), and an owner's programs (`token:…`). The audit record has ids and content hashes,
-    but no content. Prompts and replies of model calls about the memories are emptied, and so are the turns of conversations that
+    but no content, and those of the `saved_seeds` of each agent that still contain the memories. Prompts and replies of model calls about the memories are emptied, and so are the turns of conversations that
     the memories were stored from; code snippets of the memories' texts are deleted.
     Texts derived earlier, such as an episode's summary or a heartbeat's trace, stay unchanged.
     Raises PermissionDenied for other actors, Invalid for a memory that is not archived, and the errors of `archive`.
@@ -160,6 +167,7 @@ def purge(*, memory_ids: Sequence[UUID], reason: str, actor: str) -> int:
         verb="removed for good",
         reason=reason,
         actor=actor,
+        saved_seeds=saved_seeds,
         content_hashes=hashes,
     )
     return len(ids)
@@ -247,7 +255,14 @@ def _mark_derived_stale(ids: Sequence[UUID]) -> None:
 
 
 def _record(
-    action: AuditAction, by_agent: _IdsByAgent, *, verb: str, reason: str, actor: str, **detail: Any
+    action: AuditAction,
+    by_agent: _IdsByAgent,
+    *,
+    verb: str,
+    reason: str,
+    actor: str,
+    saved_seeds: Mapping[UUID, Sequence[UUID]] = MappingProxyType({}),
+    **detail: Any,
 ) -> None:
     for agent_id, ids in sorted(by_agent.items()):
         of_agent: dict[str, Any] = {
@@ -255,6 +270,8 @@ def _record(
         }
         if not of_agent:
             of_agent = {"memory_ids": [str(memory_id) for memory_id in ids]}
+        if seeds := saved_seeds.get(agent_id):
+            of_agent["saved_seeds"] = [str(seed_id) for seed_id in seeds]
         record(
             action=action,
             actor=actor,

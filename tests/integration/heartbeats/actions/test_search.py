@@ -73,7 +73,7 @@ def test_a_search_by_words_alone_says_so(
     model = run_replies(reply_of(action_of(action, query="flights")), reply_of(action_of("rest")))
     second = text_of(model.requests[1])
     assert PASSAGE in second
-    assert "kb was searched by words alone: its embedder did not answer" in second
+    assert "documents were searched by words alone: the embedder did not answer" in second
     heartbeat = last_heartbeat(agent)
     assert heartbeat.actions[0]["outcome"] == "partial"
     assert replay_of(heartbeat).differences == []

@@ -355,7 +355,7 @@ def _run_turns(
     with tenant_transaction(agent.tenant_id):
         intent: Intent = Intent.objects.get(goal_id=goals[1].id)
     named = [action(name, intent.id, query="pilots") for name in names]
-    # The results of the other recall lead to a further turn.
+    # The results of the other recall lead to a further round trip.
     recalls = [action("recall", query=f"maps {turn}") for turn in range(1, len(names))]
     run_replies(
         *(reply_of(actions=[*pair]) for pair in zip(named, recalls, strict=False)),

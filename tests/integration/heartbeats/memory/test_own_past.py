@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from datetime import timedelta
+
 import pytest
 
 from apps.agents.models import Agent
@@ -9,12 +12,15 @@ from apps.fleet.contact import message_agent
 from apps.goals.models import Goal
 from apps.goals.services.goals import create_goal
 from apps.memories.models import Activation, Memory
+from apps.memories.services.store.remember import remember
 from apps.tenants.scope import tenant_transaction
 from arbor.goals.values import GoalState
-from arbor.memory.values import HEARTBEATS_SESSION
+from arbor.memory.values import HEARTBEATS_SESSION, NewMemory
+from tests.integration.heartbeats.batch import recorded_statements
 from tests.integration.heartbeats.conftest import REST, last_heartbeat
 from tests.integration.heartbeats.heartbeat_runner import HeartbeatRunner, action_of, reply_of
 from tests.integration.memories.in_scope import recall_in_scope
+from tests.integration.memories.recall.cache_and_scan import scanning
 
 DAYS_AT_SEA = (
     "Gulls nested upon the tower again.",
@@ -51,6 +57,29 @@ def test_an_agent_recalls_its_own_heartbeats(heartbeats: HeartbeatRunner, agent:
     assert CHARTED in relevant_of(prompt)
     # The latest heartbeats are listed among the latest events only.
     assert DAYS_AT_SEA[-1] not in relevant_of(prompt)
+
+
+def test_many_own_heartbeats_need_no_second_recall(heartbeats: HeartbeatRunner, agent: Agent) -> None:
+    heartbeats.run(REST)
+    with tenant_transaction(agent.tenant_id):
+        start = Memory.objects.get(session=HEARTBEATS_SESSION, position=1).occurred_at
+    narratives = [
+        NewMemory(
+            content=f"Heartbeat {number}. Is the reef bleached, number {number}? I saw the bleached reef.",
+            occurred_at=start - timedelta(hours=number),
+            session=HEARTBEATS_SESSION,
+            position=1000 + number,
+        )
+        for number in range(120)
+    ]
+    fact = NewMemory(content="The reef is bleached since May.", occurred_at=start - timedelta(days=30))
+    others = [replace(fact, content=f"Bread number {number} was baked.") for number in range(20)]
+    remember(tenant_id=agent.tenant_id, agent_id=agent.id, memories=[*narratives, fact, *others])
+    ask(agent, "Is the reef bleached?")
+    with scanning(), recorded_statements() as sent:
+        prompt = heartbeats.run(REST)
+    assert fact.content in relevant_of(prompt)
+    assert len([statement for statement in sent if statement.lstrip().startswith("WITH asked AS")]) == 1
 
 
 def test_a_mood_brings_back_heartbeats_that_felt_so(heartbeats: HeartbeatRunner, agent: Agent) -> None:

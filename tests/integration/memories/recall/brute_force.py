@@ -29,7 +29,13 @@ from arbor.memory.recall.fusion import (
     deviations,
     rank,
 )
-from arbor.memory.recall.recall_request import EVERYTHING, ReadQuery, RecallFilter, read_query
+from arbor.memory.recall.recall_request import (
+    EVERYTHING,
+    ReadQuery,
+    RecallFilter,
+    SessionLimit,
+    read_query,
+)
 from arbor.memory.recall.weights import DEFAULT_WEIGHTS
 from arbor.memory.values import MemoryStatus
 
@@ -78,6 +84,7 @@ def recall_slowly(
     without_session: str = "",
     only: RecallFilter = EVERYTHING,
     mood: float | None = None,
+    session_limit: SessionLimit | None = None,
 ) -> list[RankedCandidate]:
     """Return the expected recall, with the score components of each."""
     reading = _read(stored.memories, text, now)
@@ -94,14 +101,16 @@ def recall_slowly(
     ]
     near = [candidate.similarity for candidate in candidates if candidate.similarity is not None]
     background = Background(mean=float(np.mean(near or [0])), deviation=float(np.std(near or [0])))
-    chosen, associations = _choose(candidates, reading, background, limit, stored.neighborhoods)
+    chosen, associations = _choose(
+        candidates, reading, background, limit, stored.neighborhoods, session_limit
+    )
     places = {memory.id: place for place, memory in enumerate(chosen)}
     links = [
         (places[source], places[target], share)
         for (source, target), share in associations.items()
         if target in places
     ]
-    return rank(
+    ranking = rank(
         ScoreInputs(
             candidates=Candidates.of(chosen),
             reading=reading,
@@ -110,8 +119,18 @@ def recall_slowly(
             mood=mood,
         ),
         now=now,
-        limit=limit,
+        limit=len(chosen),
     )
+    return _within(ranking, chosen, session_limit)[:limit]
+
+
+def _within(
+    ranking: Sequence[RankedCandidate], candidates: Sequence[Candidate], limit: SessionLimit | None
+) -> list[RankedCandidate]:
+    """Return a ranking without the candidates of the session beyond its limit."""
+    places = [ranked for ranked in ranking if limit and candidates[ranked.index].session == limit.session]
+    left_out = {ranked.id for ranked in places[limit.most :]} if limit else set()
+    return [ranked for ranked in ranking if ranked.id not in left_out]
 
 
 def _passes(row: Memory, only: RecallFilter) -> bool:
@@ -180,16 +199,16 @@ def _choose(
     background: Background,
     limit: int,
     neighborhoods: Neighborhoods,
+    session_limit: SessionLimit | None,
 ) -> tuple[list[Candidate], dict[tuple[UUID, UUID], float]]:
     """Return the seeds by meaning, by words and by the time span of the query, with the turns beside them, and the
     neighbors of the best seeds with their association scores. Where these are fewer than `limit`, the latest memories are
-    seeds too.
+    seeds too. With a session limit, seeds are chosen once more among the memories of other sessions.
     """
     count = max(SEEDS, limit)
-    near = [memory for memory in all_candidates if memory.similarity is not None]
-    chosen = sorted(near, key=lambda memory: (-(memory.similarity or 0.0), memory.id))[:count]
-    worded = [memory for memory in all_candidates if memory.words > 0]
-    chosen += sorted(worded, key=lambda memory: (-memory.words, memory.id))[:count]
+    pools = [all_candidates]
+    if session_limit:
+        pools.append([memory for memory in all_candidates if memory.session != session_limit.session])
 
     def fit(candidate: Candidate) -> float:
         if candidate.similarity is None or not background.deviation:
@@ -199,18 +218,30 @@ def _choose(
         )
 
     around = reading.span.around() if reading.span else None
-    if around is not None:
-        timely = [memory for memory in all_candidates if around[0] <= memory.occurred_at <= around[1]]
-        chosen += sorted(timely, key=lambda memory: (-fit(memory), memory.id))[:SPAN_SEEDS]
+    chosen: list[Candidate] = []
+    latest: list[Candidate] = []
+    for pool in pools:
+        near = [memory for memory in pool if memory.similarity is not None]
+        chosen += sorted(near, key=lambda memory: (-(memory.similarity or 0.0), memory.id))[:count]
+        worded = [memory for memory in pool if memory.words > 0]
+        chosen += sorted(worded, key=lambda memory: (-memory.words, memory.id))[:count]
+        if around is not None:
+            timely = [memory for memory in pool if around[0] <= memory.occurred_at <= around[1]]
+            chosen += sorted(timely, key=lambda memory: (-fit(memory), memory.id))[:SPAN_SEEDS]
+        latest += sorted(pool, key=lambda memory: (-memory.occurred_at.timestamp(), memory.id))[:limit]
+    chosen, latest = _once(chosen), _once(chosen + latest)
     candidates, associations = _with_associated(chosen, all_candidates, background, neighborhoods)
-    if len(candidates) < limit:
-        latest = sorted(all_candidates, key=lambda memory: (-memory.occurred_at.timestamp(), memory.id))[
-            :limit
-        ]
-        candidates, associations = _with_associated(
-            chosen + latest, all_candidates, background, neighborhoods
-        )
+    of_session = [
+        memory for memory in candidates if session_limit and memory.session == session_limit.session
+    ]
+    beyond = max(0, len(of_session) - session_limit.most) if session_limit else 0
+    if len(candidates) - beyond < limit:
+        candidates, associations = _with_associated(latest, all_candidates, background, neighborhoods)
     return candidates, associations
+
+
+def _once(candidates: list[Candidate]) -> list[Candidate]:
+    return list({memory.id: memory for memory in candidates}.values())
 
 
 def _with_associated(

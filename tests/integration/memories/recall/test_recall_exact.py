@@ -6,154 +6,31 @@ import random
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any
-from uuid import UUID, uuid4
 
 import numpy as np
 import pytest
 from django.db import connections
 
 from apps.agents.models import Agent
-from apps.memories.models import Activation, Memory, MemoryAccess, Upkeep
-from apps.memories.services.recall.recaller import recall
+from apps.memories.models import Memory
+from apps.memories.services.recall.recaller import Recaller, recall
 from apps.memories.services.store.remember import store
 from apps.tenants.scope import APP, tenant_transaction
-from arbor.embedding.ports import Vectors
-from arbor.memory.neighborhood import HIGHEST_WEIGHT
-from arbor.memory.recall.recall_request import RecallFilter, RecallRequest
+from arbor.memory.recall.recall_request import EVERYTHING, RecallFilter, RecallRequest, SessionLimit
 from arbor.memory.values import MemoryType, NewMemory, Recalled
 from tests.integration.memories.conftest import turns
 from tests.integration.memories.in_scope import recall_in_scope
 from tests.integration.memories.recall.brute_force import read_mind, recall_slowly
-from tests.integration.memories.recall.cache_and_scan import recall_both_ways, scanning
-
-NOW = datetime(2024, 9, 15, 8, 30, tzinfo=UTC)
-WORDS = [
-    "harbour",
-    "boat",
-    "ferry",
-    "tide",
-    "storm",
-    "lantern",
-    "bridge",
-    "market",
-    "bread",
-    "salt",
-    "letter",
-    "garden",
-    "apple",
-    "river",
-    "train",
-    "ticket",
-    "doctor",
-    "knee",
-    "violin",
-    "concert",
-    "mother",
-    "brother",
-    "winter",
-    "window",
-    "paint",
-    "school",
-    "teacher",
-    "map",
-    "mountain",
-    "tent",
-    "rain",
-    "may",
-    "will",
-]
-SPEAKERS = ("Ada Byron", "Grace", "Will", "user", "system", "")
-QUERIES = (
-    "harbour",
-    "What did Ada say about the ferry?",
-    "When did Will paint the bridge in May 2024?",
-    "the storm last month",
-    "Grace's violin concert on 3 March 2024",
-    "winter",
-    "something that nobody ever said",
-    "Ada Grace Will",
+from tests.integration.memories.recall.cache_and_scan import caching, recall_both_ways, scanning
+from tests.integration.memories.recall.random_minds import (
+    NOW,
+    QUERIES,
+    populate,
+    random_memories,
+    random_vectors,
 )
-
-
-def random_memories(chance: random.Random, count: int) -> list[NewMemory]:
-    """Return memories with all fields that recall reads, and with gaps, ties and blanks in them."""
-    memories = []
-    for place in range(count):
-        text = " ".join(chance.choices(WORDS, k=chance.randint(1, 9)))
-        session = f"session {chance.randint(0, count // 12)}" if chance.random() < 0.8 else ""
-        memories.append(
-            NewMemory(
-                content=text + chance.choice([".", "?", "!"]),
-                occurred_at=NOW - timedelta(days=chance.randint(0, 300), minutes=place),
-                importance=chance.choice([0.2, 0.5, 0.5, 0.9]),
-                decay_rate=chance.choice([0.0, 0.01, 0.2]),
-                trust=chance.choice([1.0, 1.0, 0.4]),
-                emotional_valence=(0.0, 0.0, -0.8, 0.3)[place % 4],
-                session=session,
-                position=chance.randint(0, 25) if session else place,
-                role=chance.choice(SPEAKERS),
-                expires_at=chance.choice([None, None, None, NOW - timedelta(1), NOW + timedelta(days=9000)]),
-            )
-        )
-    # Equal words differ by their place; recall cannot order two turns at one place of a session.
-    return list({(memory.session, memory.position): memory for memory in memories}.values())
-
-
-def random_vectors(chance: random.Random, count: int) -> Vectors:
-    generator = np.random.default_rng(chance.randint(0, 2**32))
-    rows = generator.standard_normal((count, 256)).astype(np.float32)
-    unit: Vectors = rows / np.linalg.norm(rows, axis=1, keepdims=True)
-    return unit
-
-
-def populate(agent: Agent, chance: random.Random, count: int) -> None:
-    """Give the agent memories: most of them embedded, some archived, some recalled before."""
-    memories = random_memories(chance, count)
-    split = len(memories) * 4 // 5
-    with tenant_transaction(agent.tenant_id):
-        ids = store(agent_id=agent.id, memories=memories[:split], vectors=random_vectors(chance, split)).ids
-        ids += store(agent_id=agent.id, memories=memories[split:], vectors=None).ids
-        accesses = (
-            MemoryAccess(
-                tenant_id=agent.tenant_id,
-                memory_id=memory_id,
-                count=chance.randint(1, 9),
-                reinforced=chance.randint(0, 3),
-                last_at=NOW - timedelta(chance.randint(0, 50)),
-            )
-            for memory_id in chance.sample(sorted(set(ids)), len(set(ids)) // 5)
-        )
-        # Repeated memories have a row already, because they were reinforced.
-        MemoryAccess.objects.bulk_create(accesses, ignore_conflicts=True)
-        add_neighborhoods(agent, chance, sorted(set(ids)))
-
-
-def add_neighborhoods(agent: Agent, chance: random.Random, ids: Sequence[UUID]) -> None:
-    """Give half of the memories neighborhoods, with an unknown memory in each, and activate a few."""
-    upkeep = {row.memory_id: row for row in Upkeep.objects.filter(agent_id=agent.id)}
-    for memory_id in chance.sample(ids, len(ids) // 2):
-        others = [*chance.sample(ids, min(len(ids), 6)), uuid4()]
-        neighbors = {
-            str(other): round(chance.uniform(0.05, HIGHEST_WEIGHT), 4)
-            for other in others
-            if other != memory_id
-        }
-        stale = chance.random() < 0.5
-        if row := upkeep.get(memory_id):
-            row.neighbors, row.stale = neighbors, stale
-    Upkeep.objects.bulk_update(upkeep.values(), ["neighbors", "stale"], batch_size=50)
-    Activation.objects.bulk_create(
-        Activation(
-            tenant_id=agent.tenant_id,
-            agent_id=agent.id,
-            memory_id=memory_id,
-            level=chance.random(),
-            at=NOW - timedelta(minutes=chance.randint(-30, 600)),
-        )
-        for memory_id in chance.sample(ids, len(ids) // 6)
-    )
 
 
 def assert_same(recalled: Sequence[Recalled], expected: Sequence[Any]) -> None:
@@ -233,6 +110,56 @@ def test_a_filtered_recall_equals_scoring_memories_that_pass(mind: Agent, only: 
             expected = recall_slowly(stored, QUERIES[1], vector, limit=limit, now=NOW, only=only)
             for recalled in answers:
                 assert_same(recalled, expected)
+
+
+@pytest.mark.parametrize(
+    ("most", "only"), [(1, EVERYTHING), (4, RecallFilter(min_trust=0.5)), (40, EVERYTHING)]
+)
+def test_a_session_limit_equals_scoring_every_memory(mind: Agent, most: int, only: RecallFilter) -> None:
+    chance = random.Random(most)
+    populate(mind, chance, 300)
+    with tenant_transaction(mind.tenant_id):
+        # A third of the mind is of one session, which fits some queries best.
+        own = turns(*(f"{QUERIES[1]} {QUERIES[2]} Part {number}." for number in range(150)), session="own")
+        store(agent_id=mind.id, memories=own, vectors=random_vectors(chance, 150))
+    stored = read_mind(mind)
+    for text in QUERIES:
+        vector = random_vectors(chance, 1)[0].tolist() if chance.random() < 0.7 else None
+        options: dict[str, Any] = {
+            "limit": chance.choice([10, 100]),
+            "now": NOW,
+            "only": only,
+            "session_limit": SessionLimit(session="own", most=most),
+        }
+        expected = recall_slowly(stored, text, vector, **options)
+        request = RecallRequest(agent_id=mind.id, text=text, vector=vector, **options)
+        for door in (caching, scanning):
+            with tenant_transaction(mind.tenant_id), door():
+                (recalled,) = Recaller().recall([request])
+            assert_same(recalled, expected)
+            assert sum(memory.session == "own" for memory in recalled) <= most
+
+
+def test_a_limited_session_does_not_crowd_out_the_rest(mind: Agent) -> None:
+    memories = turns(*(f"The lighthouse needs paint, part {number}." for number in range(6)))
+    own = turns(
+        *(f"I thought of the lighthouse and its paint, {number}." for number in range(200)),
+        session="heartbeats",
+    )
+    with tenant_transaction(mind.tenant_id):
+        store(agent_id=mind.id, memories=[*own, *memories], vectors=random_vectors(random.Random(3), 206))
+        recalled, _ = recall_both_ways(
+            RecallRequest(
+                agent_id=mind.id,
+                text="I thought of the lighthouse",
+                limit=9,
+                now=NOW,
+                session_limit=SessionLimit(session="heartbeats", most=3),
+            )
+        )
+    own_recalled, others = recalled[:3], recalled[3:]
+    assert {memory.session for memory in own_recalled} == {"heartbeats"}
+    assert sorted(memory.content for memory in others) == sorted(memory.content for memory in memories)
 
 
 def test_an_excluded_session_does_not_crowd_out_the_rest(mind: Agent) -> None:
@@ -336,7 +263,9 @@ def test_the_scan_reads_only_the_index_under_row_security(
         with tenant_transaction(mind.tenant_id):
             own_past = RecallFilter(without_session="heartbeats", without_since=NOW)
             recall_in_scope(agent_id=mind.id, text="tide", vector=None, limit=5, only=own_past)
-    assert len(plans) == 2
+            limited = SessionLimit(session="session 3", most=2)
+            Recaller().recall([RecallRequest(agent_id=mind.id, text="tide", session_limit=limited)])
+    assert len(plans) == 3
     for plan in plans:
         scan = scan_of_the_mind(plan)
         assert (scan["Node Type"], scan["Index Name"]) == ("Index Only Scan", "memories_memory_mind")

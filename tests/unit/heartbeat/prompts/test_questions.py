@@ -49,7 +49,7 @@ def test_a_schema_is_made_again_and_not_stored() -> None:
             ["The same.\n\nThe same."],
             [["a", 2, 9, {"part": 1, "from": 0}], ["b", 2, 9]],
         ),
-        # A section of a further turn is in its message.
+        # A section of a further round trip is in its message.
         (
             [_section("conversation", ""), _section("follow_up", "It worked.")],
             ["Hello", "{}", "It worked."],

@@ -250,7 +250,7 @@ def test_a_window_without_room_for_a_full_prompt_is_small(window: int, reply: in
     assert is_small(window=window, reply=reply) is small
 
 
-# --- Further turns and retries -------------------------------------------------------------------------
+# --- Further round trips and retries -------------------------------------------------------------------
 
 
 def test_a_small_window_has_room_for_a_further_turn() -> None:

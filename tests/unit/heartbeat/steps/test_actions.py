@@ -228,10 +228,11 @@ def test_own_heartbeats_displace_no_other_memories() -> None:
     own = [recalled_memory(number, session=HEARTBEATS_SESSION) for number in range(1, 16)]
     fact = recalled_memory(99, content="The ferry leaves at noon.")
     answers = Answers(
-        {RecallRequest: lambda need: [fact] if need.only.without_session else own, PartialRecalls: []}
+        {RecallRequest: lambda need: [*own[: need.session_limit.most], fact], PartialRecalls: []}
     )
     heartbeat = run_actions(permitted("recall", query="ferries", limit=5), answers=answers)
     assert str(fact.id) in heartbeat.action_records[0].result.memory_ids
+    assert answers.kinds == [RecallRequest, PartialRecalls]
 
 
 def test_an_empty_recall_is_reported_and_not_counted() -> None:
@@ -377,27 +378,3 @@ def test_a_goal_is_moved_and_a_missing_one_reported() -> None:
     assert backlog.goal(goal.id).state is GoalState.QUEUED
     assert [change.kind for change in heartbeat.present.goal_changes] == [GoalChangeKind.MOVED]
     assert "there is no open goal" in heartbeat.action_records[1].result.summary
-
-
-# --- Inquiries -----------------------------------------------------------------------------------------
-
-
-def test_an_inquiry_is_started_and_continued_by_its_step() -> None:
-    shallow = permitted("inquire_shallow", question="How deep?", queries=["reef depth"])
-    deep = permitted("inquire_deep", question="How old?")
-    refused = refusal_of("inquire_deep", DecisionVerdict.TOO_LITTLE_ENERGY, question="no", queries=[])
-    heartbeat = run_actions(permitted("rest"), shallow, refused, deep, energy_start=20.0)
-
-    assert [record.result.outcome.value for record in heartbeat.action_records] == [
-        "success",
-        "unknown",
-        "blocked",
-        "unknown",
-    ]
-    assert [(item.place, item.question, item.depth) for item in heartbeat.work] == [
-        (1, "How deep?", "shallow"),
-        (3, "How old?", "deep"),
-    ]
-    assert heartbeat.work[0].queries == ["reef depth"]
-    assert heartbeat.work_left == 2
-    assert heartbeat.energy_end == 10.0 - shallow.cost - deep.cost

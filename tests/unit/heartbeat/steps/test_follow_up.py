@@ -91,10 +91,10 @@ def test_vectors_of_notes_are_stored_unless_this_process_embeds(
         ({"turns_allowed": 1}, ()),
         ({"present": TurnRecord(action_records=[action_record_of("rest")])}, ()),
         ({"energy_end": 0.0}, ()),
-        ({"asked_tokens": 31_900}, ("the model has no room for a further turn",)),
+        ({"asked_tokens": 31_900}, ("the model has no room for a further round trip",)),
         (
             {"moment": moment_of(rules=rules_of(model_context=200))},
-            ("the model has no room for a further turn",),
+            ("the model has no room for a further round trip",),
         ),
     ],
 )

@@ -9,10 +9,12 @@ from uuid import UUID
 import pytest
 
 from arbor.embedding.models import EmbeddingModel
+from arbor.heartbeat.decision import DecisionVerdict
 from arbor.heartbeat.needs import CallReply, EndedCall, Placing, Question
 from arbor.heartbeat.own_past import NOT_OWN_HEARTBEATS
 from arbor.heartbeat.results import ActionOutcome, TurnRecord
 from arbor.heartbeat.state import HeartbeatState, Inquiry
+from arbor.heartbeat.steps.actions import act
 from arbor.heartbeat.steps.inquiries import MAX_WEB_TRUST, PendingWork, pending_work
 from arbor.memory.recall.recall_request import RecallRequest
 from arbor.models.ports import CallPurpose, ModelRequest
@@ -25,8 +27,11 @@ from tests.unit.heartbeat.state_builders import (
     action_record_of,
     decision_of,
     heartbeat_of,
+    permitted,
     recalled_memory,
+    refusal_of,
     result_of,
+    signed,
 )
 
 MODEL = EmbeddingModel(name="wordllama", dimension=2)
@@ -91,6 +96,28 @@ def suspension_of(result: NodeResult[HeartbeatState]) -> tuple[str, str, ModelRe
     assert result.suspend is not None
     question: Question = result.suspend.payload
     return result.suspend.kind, question.model, ModelRequest.from_json(question.request)
+
+
+def test_an_inquiry_is_started_and_continued_by_its_step() -> None:
+    decisions = [
+        permitted("rest"),
+        permitted("inquire_shallow", question="How deep?", queries=["reef depth"]),
+        refusal_of("inquire_deep", DecisionVerdict.TOO_LITTLE_ENERGY, question="no", queries=[]),
+        permitted("inquire_deep", question="How old?"),
+    ]
+    numbered = [decision.model_copy(update={"index": place}) for place, decision in enumerate(decisions)]
+    started = signed(heartbeat_of(decisions=numbered, turn=1, energy_start=20.0))
+    heartbeat = Answers().run(act(started)).state
+
+    outcomes = [record.result.outcome.value for record in heartbeat.action_records]
+    assert outcomes == ["success", "unknown", "blocked", "unknown"]
+    assert [(item.place, item.question, item.depth) for item in heartbeat.work] == [
+        (1, "How deep?", "shallow"),
+        (3, "How old?", "deep"),
+    ]
+    assert heartbeat.work[0].queries == ["reef depth"]
+    assert heartbeat.work_left == 2
+    assert heartbeat.energy_end == 10.0 - sum(decision.cost for decision in decisions)
 
 
 def test_only_permitted_and_started_inquiries_are_pending() -> None:

@@ -9,15 +9,17 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from arbor.goals.values import GoalLayer
+from arbor.goals.values import GoalLayer, GoalState
 from arbor.heartbeat.failure_modes import RecentActivity, RecentHeartbeat
 from arbor.heartbeat.focus import mode_of
 from arbor.heartbeat.inputs import Opening, Selfhood
 from arbor.heartbeat.pacing import ActiveHours, SchedulePolicy
 from arbor.heartbeat.situation import Environment, Mode, NoticeKind
 from arbor.heartbeat.state import HeartbeatState
+from arbor.heartbeat.state_merge import FoundState
 from arbor.heartbeat.steps.orientation import background_checks, idle, observe
 from arbor.heartbeat.usage import BudgetLevel, NearestLimit
+from arbor.heartbeat.views import GoalView
 from arbor.heartbeat.working_memory import Thought, WorkingMemory
 from arbor.selves.drives import Drive, Drives, DriveState
 from tests.unit.heartbeat.builders import NOW, goal, intent, percept, proposal, situation
@@ -114,6 +116,30 @@ def test_an_agent_reflects_now_and_then_without_pending_work(
     assert (heartbeat.idle == "") is goes_on
 
 
+@pytest.mark.parametrize(
+    ("goals", "last_mode", "idles"),
+    [
+        ([goal(state=GoalState.QUEUED)], "goal_pursuit", False),
+        ([goal(state=GoalState.QUEUED), goal("sky", layer=GoalLayer.ASPIRATION)], "goal_pursuit", False),
+        ([goal(state=GoalState.QUEUED)], "consolidation", True),
+        # The reflection has left it queued.
+        ([goal(state=GoalState.QUEUED)], "reflection", True),
+        ([goal(state=GoalState.QUEUED, blocked_by="the tide")], "goal_pursuit", True),
+        ([goal(state=GoalState.BACKBURNER)], "goal_pursuit", True),
+        ([goal(state=GoalState.QUEUED), goal("costs", rule="survival")], "goal_pursuit", True),
+    ],
+)
+def test_an_agent_without_an_active_goal_reflects_on_queued_ones(
+    goals: list[GoalView], last_mode: str, idles: bool
+) -> None:
+    done = [RecentHeartbeat(status="done", mode=last_mode), *REFLECTED]
+    opening = opening_of(
+        recent_activity=RecentActivity(heartbeats=[RecentHeartbeat(status="skipped"), *done])
+    )
+    heartbeat = run_step(idle(new_heartbeat({"goals": goals}, opening))).state
+    assert bool(heartbeat.idle) is idles
+
+
 def thoughts_in_a_week(**view: Any) -> int:
     """Return the number of thoughts in a week of hourly heartbeats in which the agent decides nothing."""
     recent, thought = list[RecentHeartbeat](), Thought(text="The tide decides.", at=NOW)
@@ -125,10 +151,10 @@ def thoughts_in_a_week(**view: Any) -> int:
             "beat_number": number + 2,
             "working_memory": WorkingMemory(thoughts=[thought]),
         }
-        moment, activity = moment_of(now=now), RecentActivity(heartbeats=recent[:20])
-        state = run_step(
-            idle(new_heartbeat(view | seen, opening_of(recent_activity=activity), moment=moment))
-        ).state
+        opening = opening_of(recent_activity=RecentActivity(heartbeats=recent[:20]))
+        found = FoundState(last_beat_at=thought.at)
+        heartbeat = new_heartbeat(view | seen, opening, moment=moment_of(now=now), found=found)
+        state = run_step(idle(heartbeat)).state
         if state.idle:
             recent.insert(0, RecentHeartbeat(status="skipped"))
         else:
@@ -143,6 +169,7 @@ def thoughts_in_a_week(**view: Any) -> int:
         {"goals": [goal(blocked_by="the tide")]},
         {"goals": [goal(blocked_by="the tide")], "intents": [intent()]},
         {"proposals": [proposal(at=NOW - HOUR)]},
+        {"goals": [goal(state=GoalState.QUEUED)]},
     ],
 )
 def test_blocked_goals_and_seen_proposals_cost_few_thoughts(view: dict[str, Any]) -> None:
@@ -151,12 +178,15 @@ def test_blocked_goals_and_seen_proposals_cost_few_thoughts(view: dict[str, Any]
     assert thoughts_in_a_week() < 7 * 24 / 2 < thoughts_in_a_week(goals=[goal()])
 
 
-def test_a_new_proposal_wakes_the_agent() -> None:
+def test_a_proposal_since_the_last_heartbeat_wakes_the_agent() -> None:
+    # The thought since then is of a conversation, which showed no proposals.
     view = {
         "proposals": [proposal(at=NOW - HOUR)],
-        "working_memory": WorkingMemory(thoughts=[Thought(text="Ebb.", at=NOW - 2 * HOUR)]),
+        "working_memory": WorkingMemory(thoughts=[Thought(text="Ebb.", at=NOW - HOUR / 2)]),
     }
-    assert run_step(idle(new_heartbeat(view))).state.idle == ""
+    for hours, idles in ((2, False), (0.75, True)):
+        found = FoundState(last_beat_at=NOW - hours * HOUR)
+        assert bool(run_step(idle(new_heartbeat(view, found=found))).state.idle) is idles
 
 
 @pytest.mark.parametrize(

@@ -9,21 +9,26 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
+import numpy as np
 import pytest
 
 from arbor.memory.forgetting import effective_importance
 from arbor.memory.recall.candidates import Candidate, Candidates, Links
 from arbor.memory.recall.fusion import (
     Background,
+    LimitedCandidates,
     RankedCandidate,
     ScoreInputs,
+    all_components,
     contenders,
     lasting_components,
     rank,
+    select_best,
 )
 from arbor.memory.recall.recall_request import ReadQuery
 from arbor.memory.recall.timespan import TimeSpan
 from arbor.memory.recall.weights import DEFAULT_WEIGHTS
+from arbor.memory.values import COMPONENT_NAMES
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
 BACKGROUND = Background(mean=0.1, deviation=0.1)
@@ -269,6 +274,34 @@ def test_every_memory_that_use_can_lift_is_a_contender() -> None:
                 limit=limit,
             )
             assert {ranked.index for ranked in best} <= set(places.tolist())
+
+
+def test_only_the_best_of_limited_candidates_are_selected() -> None:
+    candidates = Candidates.of(candidates_of(*({"words": words} for words in (0.9, 0.8, 0.8, 0.7, 0.1, 0.2))))
+    components = {"words": candidates.words} | {
+        name: np.zeros(6) for name in COMPONENT_NAMES if name != "words"
+    }
+    limited = LimitedCandidates(flags=np.array([True, True, True, True, False, False]), most=2)
+    for limit, expected in ((1, [0]), (3, [0, 1, 5]), (9, [0, 1, 5, 4])):
+        best = select_best(candidates, components, limit, limited)
+        assert [ranked.index for ranked in best] == expected
+
+
+def test_contenders_are_found_among_limited_and_other_candidates() -> None:
+    chance = random.Random(2)
+    bare = [PLAIN._replace(id=UUID(int=number), words=chance.random()) for number in range(1, 100)]
+    flags = np.array([number < 60 for number in range(99)])
+    limited = LimitedCandidates(flags=flags, most=2)
+    candidates = Candidates.of(
+        [memory._replace(words=memory.words + (memory.id.int <= 60)) for memory in bare]
+    )
+    inputs = ScoreInputs(candidates=candidates, reading=EMPTY_QUERY, background=BACKGROUND)
+    lasting = lasting_components(inputs)
+    places = contenders(candidates, lasting, weights=DEFAULT_WEIGHTS, limit=8, limited=limited)
+    components = all_components(lasting, candidates, now=NOW, weights=DEFAULT_WEIGHTS)
+    best = {ranked.index for ranked in select_best(candidates, components, 8, limited)}
+    assert best <= set(places.tolist())
+    assert len(places) < 99
 
 
 def test_heartbeats_raise_no_scores_of_each_other() -> None:
