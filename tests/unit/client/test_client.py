@@ -202,7 +202,7 @@ def test_an_answer_without_the_expected_fields_is_unreadable(run: Run) -> None:
     ],
 )
 def test_rubbish_is_an_error_of_the_client(run: Run, status: int, retry_after: str, content: bytes) -> None:
-    headers = {"retry-after": retry_after.encode()}
+    headers = {b"retry-after": retry_after.encode()}
     answers = [httpx.Response(status, headers=headers, content=content) for _ in range(3)]
     with pytest.raises(client_package.ArborClientError):
         run(ScriptedServer(*answers), lambda client: client.agents.list())
@@ -217,7 +217,7 @@ def test_a_broken_compression_is_an_error_of_the_client() -> None:
         Arbor("http://arbor", "arbor_x", retries=0, transport=transport) as arbor,
         pytest.raises(client_package.Unreachable),
     ):
-        arbor.agents.get(AGENT["id"])
+        arbor.agents.get(str(AGENT["id"]))
 
 
 def test_a_number_that_cannot_be_read_is_unreadable() -> None:
