@@ -6,7 +6,7 @@ from typing import Any
 
 from arbor.errors import ConfigurationInvalid
 from config.credentials import NO_SERVER
-from config.environment import data_dir, env
+from config.environment import UNREADABLE_ADDRESS, data_dir, env
 
 #: The options of connections that prepare a statement after three uses.
 PREPARING = {"server_side_binding": True, "prepare_threshold": 3}
@@ -21,10 +21,7 @@ def database_config(url: str, *, prepared: bool, pool_size: int = 0) -> dict[str
         config: dict[str, Any] = env.db_url_config(url, engine="apps.tenants.postgresql")
     except ValueError:
         # Without the cause, which may show a part of the password.
-        raise ConfigurationInvalid(
-            "the address of a database (DATABASE_URL, ARBOR_APP_DATABASE_URL…) cannot be read: its port must be a number, and"
-            " special characters of its password must be escaped, as / by %2F"
-        ) from None
+        raise ConfigurationInvalid(UNREADABLE_ADDRESS) from None
     if config["HOST"] == NO_SERVER:
         config["HOST"] = _missing_host()
     config["CONN_MAX_AGE"] = 0 if pool_size else None

@@ -21,6 +21,8 @@ BASE_DIR = Path(__file__).resolve().parent.parent
 #: The texts of a switch.
 _ON = frozenset({"true", "on", "ok", "y", "yes", "1"})
 _OFF = frozenset({"false", "off", "n", "no", "0", ""})
+#: All numbers with decimals are below it; from it on, a number of days is no length of time.
+_MAX_NUMBER = 999_999_999
 #: What a value must be, by its type.
 _KINDS: dict[object, str] = {
     bool: "true or false",
@@ -28,6 +30,13 @@ _KINDS: dict[object, str] = {
     float: "a number",
     dict: "NAME=VALUE, separated by commas",
 }
+
+
+#: Without the address, which may contain a password.
+UNREADABLE_ADDRESS = (
+    "the address of a database (DATABASE_URL, ARBOR_APP_DATABASE_URL…) cannot be read: its port must be a number, and"
+    " special characters of its password must be escaped, as / by %2F"
+)
 
 
 class SettingsSource(environ.Env):  # type: ignore[misc]
@@ -39,6 +48,10 @@ class SettingsSource(environ.Env):  # type: ignore[misc]
         """Return the value of a setting, or its default."""
         try:
             return super().get_value(var, cast=cast, default=default, parse_default=parse_default)
+        except RecursionError as error:
+            raise ConfigurationInvalid(
+                f"{var} must not name itself: a value that begins with $ is the name of another variable"
+            ) from error
         except (ValueError, TypeError) as error:
             # The values of a dictionary may be secret.
             got = f", got {self.ENVIRON.get(var, '')!r}" if cast in (bool, int, float) else ""
@@ -54,7 +67,7 @@ class SettingsSource(environ.Env):  # type: ignore[misc]
             return text.lower() in _ON
         if cast is float:
             number = float(text)
-            if not math.isfinite(number):
+            if not math.isfinite(number) or abs(number) >= _MAX_NUMBER:
                 raise ValueError(value)
             return number
         if cast in (list, dict):
@@ -67,7 +80,10 @@ env = SettingsSource()
 #: The file with the settings of this machine; ARBOR_ENV_FILE names another file, or none if empty.
 _ENV_FILE: str = env.str("ARBOR_ENV_FILE", default=str(BASE_DIR / ".env"))
 if _ENV_FILE and Path(_ENV_FILE).exists():
-    env.read_env(_ENV_FILE, overwrite=False)
+    try:
+        env.read_env(_ENV_FILE, overwrite=False)
+    except UnicodeDecodeError as error:
+        raise ConfigurationInvalid(f"{_ENV_FILE} must be a text in UTF-8: {error.reason}") from error
 
 
 def whole_number(name: str, *, default: int, least: int, most: int) -> int:
@@ -145,8 +161,11 @@ def server_urls(data_dir: Path) -> ServerUrls:
 
 
 def with_user(url: str, user: str, password: str) -> str:
-    """Return the database URL with another role and password."""
-    parts = urlsplit(url)
+    """Return the database URL with another role and password. Raises ConfigurationInvalid for one that cannot be read."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        raise ConfigurationInvalid(UNREADABLE_ADDRESS) from None
     host = parts.netloc.rpartition("@")[2]
     credentials = f"{quote(user, safe='')}:{quote(password, safe='')}"
     return urlunsplit(parts._replace(netloc=f"{credentials}@{host}"))

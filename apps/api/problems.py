@@ -7,6 +7,7 @@ from http import HTTPStatus
 from typing import Any
 
 import structlog
+from django.core.exceptions import DisallowedHost, SuspiciousOperation
 from django.db import DataError, IntegrityError, InterfaceError, OperationalError
 from django.http import Http404, HttpRequest, JsonResponse
 from ninja import NinjaAPI, Schema
@@ -131,6 +132,7 @@ def handle_errors(api: NinjaAPI) -> None:
         Http404: lambda request, _error: problem(
             request, status=HTTPStatus.NOT_FOUND, detail="there is nothing here"
         ),
+        SuspiciousOperation: _suspicious,
         DataError: _unstorable,
         IntegrityError: _conflicting,
         OperationalError: _database_away,
@@ -165,6 +167,15 @@ def refusal_text(error: HttpError) -> str:
     """Return the reason why the framework refused a request; of a body that is not JSON, with the place."""
     fault = error.__cause__
     return f"the body must be JSON: {fault}" if isinstance(fault, ValueError) else str(error)
+
+
+def _suspicious(request: HttpRequest, error: SuspiciousOperation) -> JsonResponse:
+    detail = (
+        "the header Host names no address at which Arbor answers (ALLOWED_HOSTS)"
+        if isinstance(error, DisallowedHost)
+        else "the request has too many parameters, or parts that cannot be read"
+    )
+    return problem(request, status=HTTPStatus.BAD_REQUEST, detail=detail)
 
 
 def _invalid(request: HttpRequest, error: RequestInvalid) -> JsonResponse:

@@ -55,6 +55,10 @@ class SessionStore(DatabaseStore):
         """Return the model of the rows."""
         return ConsoleSession
 
+    def _validate_session_key(self, key: str | None) -> bool:
+        """Return whether a key can be one of a session: a cookie may contain what the database cannot store, such as NUL."""
+        return bool(super()._validate_session_key(key)) and str(key).isalnum()  # type: ignore[misc]
+
     def encode(self, session_dict: dict[str, Any]) -> str:
         """Return the session as a text that the current master key has signed."""
         return sign_session(session_dict)

@@ -65,7 +65,8 @@ class MessageAssembly:
 
     def _add(self, delta: Any) -> None:
         kind = delta.get("type") if isinstance(delta, dict) else None
-        if kind not in {"text_delta", "input_json_delta"}:
+        # The type may be any JSON value, also one without a hash.
+        if kind not in ("text_delta", "input_json_delta"):
             return
         is_text = kind == "text_delta"
         piece = delta.get("text" if is_text else "partial_json")

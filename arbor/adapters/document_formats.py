@@ -8,6 +8,7 @@ import re
 import zipfile
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from datetime import date
 from typing import Any
 
 import yaml
@@ -106,10 +107,12 @@ def _read_markdown(content: bytes) -> ParsedDocument:
 def _stated_title(front_matter: str) -> str:
     try:
         values = yaml.safe_load(front_matter)
+        title = values.get("title") if isinstance(values, dict) else None
+        # A list of references to lists could expand to gigabytes of text.
+        return str(title) if isinstance(title, str | int | float | date) else ""
     except (yaml.YAMLError, ValueError, LookupError, AttributeError, OverflowError, RecursionError):
         # The constructors of values, such as a date with a 13th month, have no error class of their own.
         return ""
-    return str(values.get("title") or "") if isinstance(values, dict) else ""
 
 
 # --- DOCX and PDF -------------------------------------------------------------------------------------

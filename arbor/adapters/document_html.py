@@ -41,27 +41,35 @@ def read_html(content: bytes) -> ParsedDocument:
     """Read a page. Raises DocumentUnreadable."""
     if not content.strip():
         return ParsedDocument(blocks=())
-    html = importlib.import_module("lxml.html")
-    etree = importlib.import_module("lxml.etree")
     source: bytes | str = content
     if b"charset" not in content[:2048].lower() and not content.lstrip().startswith(b"<?xml"):
         # The parser refuses a text that says how it is encoded.
         source = _XML_DECLARATION.sub("", decode(content), count=1)
-    try:
-        root = html.document_fromstring(source, parser=html.HTMLParser(huge_tree=False, no_network=True))
-    except (etree.LxmlError, ValueError) as error:
-        raise DocumentUnreadable(f"it is no HTML: {error}") from error
+    root = _parse(source)
     title = root.findtext(".//title") or ""
-    return ParsedDocument(blocks=tuple(_element_blocks(root, etree)), title=" ".join(title.split()))
+    return ParsedDocument(blocks=tuple(_element_blocks(root)), title=" ".join(title.split()))
 
 
 def html_blocks(source: str) -> Iterator[Block]:
-    """Yield the blocks of a fragment of HTML that a library has rendered."""
-    html = importlib.import_module("lxml.html")
+    """Yield the blocks of a fragment of HTML that a library has rendered. Raises DocumentUnreadable."""
     if source.strip():
-        yield from _element_blocks(
-            html.document_fromstring(f"<div>{source}</div>"), importlib.import_module("lxml.etree")
-        )
+        yield from _element_blocks(_parse(f"<div>{source}</div>"))
+
+
+def _parse(source: bytes | str) -> Any:
+    """Parse HTML. Raises DocumentUnreadable, also for a document of which the parser would leave out the deepest parts."""
+    html = importlib.import_module("lxml.html")
+    etree = importlib.import_module("lxml.etree")
+    # This process limits the memory; without `huge_tree`, text below 256 levels is lost.
+    parser = html.HTMLParser(huge_tree=True, no_network=True)
+    try:
+        root = html.document_fromstring(source, parser=parser)
+    except (etree.LxmlError, ValueError) as error:
+        raise DocumentUnreadable(f"it is no HTML: {error}") from error
+    for entry in parser.error_log.filter_from_fatals():
+        if entry.type_name == "ERR_RESOURCE_LIMIT":
+            raise DocumentUnreadable("its parts are nested too deeply")
+    return root
 
 
 @dataclass(kw_only=True, slots=True)
@@ -107,8 +115,9 @@ class _HtmlReader:
             yield Block(kind=BlockKind.LINES, text=" | ".join(cells))
 
 
-def _element_blocks(root: Any, etree: Any) -> Iterator[Block]:
+def _element_blocks(root: Any) -> Iterator[Block]:
     """Yield the blocks of a tree, without recursion: trees are as deep as their authors want."""
+    etree = importlib.import_module("lxml.etree")
     reader = _HtmlReader()
     for event, element in etree.iterwalk(root, events=("start", "end", "comment", "pi")):
         tag = element.tag if isinstance(element.tag, str) else ""

@@ -15,6 +15,7 @@ from arbor.adapters.exchange import (
     ApiEndpoint,
     HttpReply,
     encode_json,
+    iter_body,
     open_response,
     parse_json,
     read_reply,
@@ -144,7 +145,7 @@ def _read_lines(response: httpx.Response, endpoint: ApiEndpoint) -> Iterator[byt
     size = length = 0
     # The parts of the unfinished line, each searched for a line end once.
     parts: list[bytes] = []
-    for received in response.iter_bytes():
+    for received in iter_body(response, endpoint):
         size += len(received)
         if size > MAX_STREAM_BYTES or length > MAX_REPLY_BYTES:
             raise ModelUnavailable(

@@ -223,9 +223,17 @@ def read_reply(response: httpx.Response, endpoint: ApiEndpoint) -> HttpReply:
     """Read a whole response; raises ModelUnavailable beyond MAX_REPLY_BYTES."""
     parts: list[bytes] = []
     size = 0
-    for part in response.iter_bytes():
+    for part in iter_body(response, endpoint):
         size += len(part)
         if size > MAX_REPLY_BYTES:
             raise ModelUnavailable(f"{endpoint.provider} sent more than {MAX_REPLY_BYTES} bytes")
         parts.append(part)
     return HttpReply(status=response.status_code, headers=response.headers, content=b"".join(parts))
+
+
+def iter_body(response: httpx.Response, endpoint: ApiEndpoint) -> Iterator[bytes]:
+    """Yield the parts of a body; raises ModelUnavailable for one that is compressed more than once."""
+    if "," in response.headers.get("content-encoding", ""):
+        # One received part could expand to gigabytes before its size is known.
+        raise ModelUnavailable(f"{endpoint.provider} sent a reply that is compressed more than once")
+    yield from response.iter_bytes()

@@ -72,7 +72,7 @@ class McpClient:
             tool = listing.tool(name)
             if tool is None or tool.fingerprint != fingerprint:
                 return listing
-            return _answer(await session.call_tool(name, dict(arguments)))
+            return _answer(await session.call_tool(name, dict(arguments)), server)
 
         return self._run(server, call, deadline_s)
 
@@ -85,7 +85,7 @@ class McpClient:
             return anyio.run(partial(self._use, server, use, deadline_s))
         except Exception as error:
             # The library, its transport and task groups raise errors of many classes; for the caller all of them mean that the tool failed.
-            raise ToolFailed(_reason(error, host=host, deadline_s=deadline_s)) from error
+            raise ToolFailed(server.scrub(_reason(error, host=host, deadline_s=deadline_s))) from error
 
     async def _use[T](
         self, server: ToolServerAddress, use: Callable[[ClientSession], Awaitable[T]], deadline_s: float
@@ -129,11 +129,11 @@ async def _list(session: ClientSession) -> Listing:
     return Listing.of(listed)
 
 
-def _answer(result: CallToolResult) -> ToolAnswer:
+def _answer(result: CallToolResult, server: ToolServerAddress) -> ToolAnswer:
     text = "\n".join(_content_text(part) for part in result.content)
     if not text.strip() and result.structured_content is not None:
         text = json.dumps(result.structured_content, ensure_ascii=False)
-    return ToolAnswer(text=clean(text, RESULT_LENGTH), is_error=bool(result.is_error))
+    return ToolAnswer(text=clean(server.scrub(text), RESULT_LENGTH), is_error=bool(result.is_error))
 
 
 def _content_text(part: types.ContentBlock) -> str:
@@ -165,7 +165,8 @@ def _reason(error: BaseException, *, host: str, deadline_s: float) -> str:
     for found in errors:
         if isinstance(found, MCPError):
             return f"{host} reports an error: {one_line(found.error.message, _ERROR_LENGTH)}"
-        if isinstance(found, ValidationError):
+        # The library has no error class of its own for a version or a kind of answer that it does not know.
+        if isinstance(found, ValidationError | RuntimeError):
             return f"{host} did not answer by the protocol"
     return f"{host} could not be used: {type(errors[0]).__name__}"
 

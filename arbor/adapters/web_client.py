@@ -18,6 +18,7 @@ USER_AGENT = f"Arbor/{VERSION} (autonomous agent)"
 #: one server twice.
 _CONNECTIONS = 64
 _IDLE = 2
+_MAX_DIGITS = 20
 
 
 def web_client(*, permits: Callable[[str], bool] | None = None) -> httpx.Client:
@@ -54,6 +55,9 @@ def stream_get(
         raise WebFailed(f"{where} did not answer within {deadline_s:.1f} s") from error
     except httpx.HTTPError as error:
         raise WebFailed(f"{where} cannot be reached: {error}") from error
+    except (httpx.InvalidURL, UnicodeError) as error:
+        # httpx reads the address of a redirect also where it does not follow it.
+        raise WebFailed(f"{where} redirects to no address: {error}") from error
 
 
 def read_body(response: httpx.Response, *, where: str, max_bytes: int) -> bytes:
@@ -63,7 +67,8 @@ def read_body(response: httpx.Response, *, where: str, max_bytes: int) -> bytes:
         raise WebFailed(f"{where} sent a compressed page, which was not asked for")
     announced = response.headers.get("content-length", "")
     parts: list[bytes] = []
-    size = int(announced) if announced.isdecimal() else 0
+    # A longer number is none of bytes, and could be too long to be read.
+    size = int(announced) if announced.isdecimal() and len(announced) < _MAX_DIGITS else 0
     if size <= max_bytes:
         size = 0
         for part in response.iter_raw():

@@ -141,5 +141,5 @@ def _is_charset(name: str) -> bool:
     """Return whether a server may name this charset: pages are read in it whatever they contain, in linear time."""
     try:
         return codecs.lookup(name).name not in _NO_CHARSETS and bool(b" ".decode(name, errors="replace"))
-    except (LookupError, UnicodeError):
+    except (LookupError, ValueError):
         return False

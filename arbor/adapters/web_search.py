@@ -26,11 +26,12 @@ class SearxngSearch:
         """Raise ConfigurationInvalid for an invalid address."""
         try:
             base = httpx.URL(url)
-        except httpx.InvalidURL as error:
+            host = base.host
+        except (httpx.InvalidURL, UnicodeError) as error:
             raise ConfigurationInvalid(
                 f"ARBOR_SEARCH_URL must be an address, got {url!r}: {error}"
             ) from error
-        if base.scheme not in ("http", "https") or not base.host:
+        if base.scheme not in ("http", "https") or not host:
             raise ConfigurationInvalid(
                 f"ARBOR_SEARCH_URL begins with http:// or https:// and a host, got {url!r}"
             )

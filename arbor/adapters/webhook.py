@@ -112,6 +112,9 @@ class Webhook:
             raise DeliveryFailed(f"{host} did not answer within {self._deadline_s:g} s") from error
         except httpx.RequestError as error:
             raise DeliveryFailed(f"{host} cannot be reached: {_reason(error)}") from error
+        except (httpx.InvalidURL, UnicodeError) as error:
+            # httpx reads the address of a redirect also where it does not follow it.
+            raise DeliveryFailed(f"{host} answered with a redirect to no address") from error
         if not 200 <= status < 300:
             raise DeliveryFailed(
                 f"{host} answered {status}; a receiver confirms a message with 2xx", final=status == _GONE

@@ -21,6 +21,10 @@ from arbor.selves.boundary_check import Vector, find_matches, may_proceed
 CHECKED_BEFORE = 1_000
 #: The shortest text that is shown by itself, so that "1." is not.
 MIN_SENTENCE = 8
+#: The most marks at the end of a sentence, which may arrive in several pieces.
+_MAX_ENDING = 100
+#: The most characters before a string that are searched again with each piece: an opening and a key are short.
+_MAX_UNREAD = 200
 
 _SENTENCE_END = re.compile(r"""[.!?…]+["'”’)\]*_`]*(?=\s)|[。！？]+[」』”’）]*|(?<=\S)(?=\n)""")
 # A code fence before the object, as models without enforced JSON write it.
@@ -76,6 +80,8 @@ class GrowingReply:
             decoded += self._step()
             if (len(self._rest), self._place) == before:
                 break
+        if len(self._rest) > _MAX_UNREAD:
+            self._place = _TextPart.END
         return decoded
 
     def _is_over(self) -> bool:
@@ -134,14 +140,19 @@ class SentenceSplitter:
     def __init__(self) -> None:
         self._text = ""
         self._length = 0
+        #: The characters of the text in which no further sentence ends.
+        self._searched = 0
+        self._is_full = False
 
     def feed(self, piece: str) -> list[str]:
         """Add a piece; return the sentences that it completes, none beyond the longest answer."""
+        if self._is_full:
+            return []
         self._text += piece
         if not self._length:
             self._text = self._text.lstrip()
         sentences, start = [], 0
-        for end in _SENTENCE_END.finditer(self._text):
+        for end in _SENTENCE_END.finditer(self._text, max(0, self._searched - _MAX_ENDING)):
             sentence = self._text[start : end.end()]
             if len(sentence.strip()) < MIN_SENTENCE and not self._text.startswith("\n", end.end()):
                 continue
@@ -150,6 +161,9 @@ class SentenceSplitter:
                 self._length += len(sentence)
                 start = end.end()
         self._text = self._text[start:]
+        self._searched = len(self._text)
+        # Any further sentence would end beyond the longest answer.
+        self._is_full = self._length + len(self._text) >= ANSWER_LENGTH
         return sentences
 
 

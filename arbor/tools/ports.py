@@ -20,6 +20,8 @@ MAX_TOOLS = 200
 MAX_SKIPPED = 100
 #: The most characters of a result.
 RESULT_LENGTH = 20_000
+#: The least characters of a secret that is searched in texts: a shorter one would cut words.
+_SCRUBBED_LENGTH = 8
 #: The parts of a listing by which operators and models judge a tool.
 _JUDGED = ("name", "title", "description", "inputSchema", "annotations")
 
@@ -30,6 +32,10 @@ class ToolServerAddress:
 
     url: str
     secret: str = field(default="", repr=False)
+
+    def scrub(self, text: str) -> str:
+        """Return the server's text without the secret, which the server may repeat."""
+        return text.replace(self.secret, "***") if len(self.secret) >= _SCRUBBED_LENGTH else text
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -20,6 +20,8 @@ type Schema = dict[str, Any]
 
 #: The most characters of a schema as JSON, and the most subschemas that are stored, and their depth.
 SCHEMA_LENGTH = 20_000
+#: The most characters of what is stored of a schema as JSON, where references have multiplied its parts.
+REDUCED_LENGTH = 100_000
 MAX_NODES = 300
 MAX_DEPTH = 6
 MAX_ARGUMENTS = 40
@@ -104,6 +106,10 @@ def reduced_schema(schema: object) -> Schema:
     reduced["type"] = "object"
     reduced.setdefault("properties", {})
     reduced.setdefault("required", [])
+    if len(json.dumps(reduced, ensure_ascii=False)) > REDUCED_LENGTH:
+        raise Invalid(
+            f"its input schema has more than {REDUCED_LENGTH:,} characters when its references are followed"
+        )
     return reduced
 
 

@@ -254,7 +254,7 @@ def _object(text: str, key: str) -> dict[str, Any]:
 def _share(reply: Mapping[str, Any], key: str) -> float:
     value = reply.get(key)
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
-        raise ReplyInvalid(f'"{key}" must be a number from 0 to 1, got {value!r}')
+        raise ReplyInvalid(f'"{key}" must be a number from 0 to 1, got {repr(value)[:100]}')
     return float(value)
 
 

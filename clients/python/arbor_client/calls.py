@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from functools import partial
 from typing import Any, Final
 from urllib.parse import quote
 from uuid import UUID, uuid4
@@ -76,10 +77,13 @@ class PagedCall[T]:
     def page(self, cursor: str | None) -> Call[tuple[list[T], str | None]]:
         """Return the call of a page: its rows, and the cursor of the next page."""
         query = {**self.first.query, "cursor": cursor}
-        return replace(self.first, query=query, parse=self._read)
+        return replace(self.first, query=query, parse=partial(self._read, cursor))
 
-    def _read(self, value: Any) -> tuple[list[T], str | None]:
-        return [self.row(item) for item in _items(value, "items")], value.get("next_cursor")
+    def _read(self, cursor: str | None, value: Any) -> tuple[list[T], str | None]:
+        rows, following = [self.row(item) for item in _items(value, "items")], value.get("next_cursor")
+        if following is not None and following in (cursor, ""):
+            raise UnreadableAnswer("the list does not end: the cursor of the next page is that of this one")
+        return rows, following
 
 
 def get[T](kind: type[T], path: str, /, **query: Any) -> Call[T]:

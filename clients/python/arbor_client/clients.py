@@ -82,7 +82,7 @@ class Arbor(Catalogue["Arbor"]):
                     yield from reader.feed(text)
             finally:
                 response.close()
-        except httpx.TransportError as error:
+        except httpx.RequestError as error:
             raise Unreachable(f"the stream {call.path} ended: {error}") from error
 
     def close(self) -> None:
@@ -95,10 +95,10 @@ class Arbor(Catalogue["Arbor"]):
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _attempt(self, call: Call[Any]) -> httpx.Response | httpx.TransportError:
+    def _attempt(self, call: Call[Any]) -> httpx.Response | httpx.RequestError:
         try:
             return self._http.send(call.request(self._http))
-        except httpx.TransportError as error:
+        except httpx.RequestError as error:
             return error
 
 
@@ -159,7 +159,7 @@ class AsyncArbor(Catalogue["AsyncArbor"]):
                         yield event
             finally:
                 await response.aclose()
-        except httpx.TransportError as error:
+        except httpx.RequestError as error:
             raise Unreachable(f"the stream {call.path} ended: {error}") from error
 
     async def aclose(self) -> None:
@@ -172,8 +172,8 @@ class AsyncArbor(Catalogue["AsyncArbor"]):
     async def __aexit__(self, *_: object) -> None:
         await self.aclose()
 
-    async def _attempt(self, call: Call[Any]) -> httpx.Response | httpx.TransportError:
+    async def _attempt(self, call: Call[Any]) -> httpx.Response | httpx.RequestError:
         try:
             return await self._http.send(call.request(self._http))
-        except httpx.TransportError as error:
+        except httpx.RequestError as error:
             return error

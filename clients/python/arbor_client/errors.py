@@ -132,7 +132,7 @@ def error_of(response: httpx.Response) -> Refused:
 def _problem(response: httpx.Response) -> Problem:
     try:
         body = response.json()
-    except ValueError:
+    except (ValueError, RecursionError):
         body = None
     # A gateway in front of the server answers in forms of its own.
     problem: dict[str, Any] = body if isinstance(body, dict) else {}

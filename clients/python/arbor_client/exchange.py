@@ -38,8 +38,8 @@ class Wait:
 
 
 type Step = Send | Wait
-#: The answer of a `Send`: a response whose body was read, or the error of the connection.
-type Sent = httpx.Response | httpx.TransportError | None
+#: The answer of a `Send`: a response whose body was read, or the error of the connection or of the body's compression.
+type Sent = httpx.Response | httpx.RequestError | None
 
 
 def exchange[T](call: Call[T], *, retries: int) -> Generator[Step, Sent, T]:
@@ -75,8 +75,8 @@ def check(response: httpx.Response) -> None:
         raise error_of(response)
 
 
-def _value[T](call: Call[T], sent: httpx.Response | httpx.TransportError) -> T:
-    if isinstance(sent, httpx.TransportError):
+def _value[T](call: Call[T], sent: httpx.Response | httpx.RequestError) -> T:
+    if isinstance(sent, httpx.RequestError):
         raise Unreachable(f"the server did not answer {call.method} {call.path}: {sent}") from sent
     check(sent)
     if sent.status_code == _NO_CONTENT:
@@ -85,12 +85,12 @@ def _value[T](call: Call[T], sent: httpx.Response | httpx.TransportError) -> T:
         return call.parse(sent.content)
     try:
         value = sent.json()
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise UnreadableAnswer(f"the answer of {call.method} {call.path} is no JSON") from error
     return call.parse(value)
 
 
-def _may_repeat(call: Call[Any], sent: httpx.Response | httpx.TransportError) -> bool:
+def _may_repeat(call: Call[Any], sent: httpx.Response | httpx.RequestError) -> bool:
     if call.method in ("GET", "HEAD", "PUT", "DELETE") or call.idempotency_key:
         return True
     # The request was not sent, or the server refused it unread.
@@ -99,13 +99,13 @@ def _may_repeat(call: Call[Any], sent: httpx.Response | httpx.TransportError) ->
     )
 
 
-def _wait_s(sent: httpx.Response | httpx.TransportError, attempt: int) -> float | None:
+def _wait_s(sent: httpx.Response | httpx.RequestError, attempt: int) -> float | None:
     """Return the seconds until the next attempt; None if another one would not help."""
     if isinstance(sent, httpx.Response):
         if sent.status_code not in _RETRYABLE and not _is_underway(sent):
             return None
         retry_after = sent.headers.get("retry-after", "")
-        if retry_after.isdigit():
+        if retry_after.isdecimal():
             return min(float(retry_after), _LONGEST_WAIT_S)
     # Random, so that many clients do not retry at the same moment.
     longest = min(_FIRST_WAIT_S * 2.0**attempt, _LONGEST_WAIT_S)

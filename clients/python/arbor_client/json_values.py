@@ -18,7 +18,7 @@ def decode(kind: Any, value: Any) -> Any:
     """Return a value of JSON as this type. Raises UnreadableAnswer if it does not fit."""
     try:
         return _read(kind, value)
-    except (TypeError, ValueError, KeyError, AttributeError) as error:
+    except (TypeError, ValueError, KeyError, AttributeError, ArithmeticError, RecursionError) as error:
         raise UnreadableAnswer(
             f"the server's answer is no {getattr(kind, '__name__', kind)}: {error}"
         ) from error

@@ -83,5 +83,5 @@ class EventReader:
 def _read(text: str) -> Any:
     try:
         return json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return text

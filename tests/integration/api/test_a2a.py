@@ -201,6 +201,12 @@ def test_the_card_shows_no_secrets(owner: Caller, address: str, vega: dict[str, 
         assert private not in response.content.decode()
 
 
+def test_a_card_at_an_unknown_host_is_refused(owner: Caller, address: str) -> None:
+    for host in ("evil.example", "a b", "[::1"):
+        response = owner.client.get(f"{address}/{CARD}", headers={"Host": host})
+        assert (response.status_code, "ALLOWED_HOSTS" in response.json()["detail"]) == (400, True)
+
+
 ANSWER = StoredAnswer(id="a1", content="At nine.")
 
 

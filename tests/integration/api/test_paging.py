@@ -73,3 +73,9 @@ def test_a_cursor_with_impossible_parts_is_refused(
     for path in ("/agents", f"/agents/{vega['id']}/clusters"):
         refused = owner.get(path, cursor=cursor)
         assert (refused.status_code, "begin without a cursor" in refused.json()["detail"]) == (422, True)
+
+
+def test_a_request_with_too_many_parameters_is_refused(owner: Caller) -> None:
+    for path in ("/agents", "/documents"):
+        response = owner.get(path, limit=["1"] * 1_100)
+        assert (response.status_code, response.json()["title"]) == (400, "Bad Request")

@@ -44,6 +44,13 @@ def read_rows(response: TemplateResponse) -> str:
     return f"{len(found.result_list)} rows" if found else ""
 
 
+def test_a_cookie_that_names_no_session_leads_to_the_sign_in(world: World) -> None:
+    # Quoted cookies may contain any character as an octal number.
+    for key in (r'"\000aaaaaaaa"', r'"\377aaaaaaaa"', "x" * 5_000):
+        response = Client().get(reverse("admin:index"), headers={"Cookie": f"sessionid={key}"})
+        assert response.status_code == 302
+
+
 @pytest.mark.parametrize("value", HOSTILE[:-1])
 def test_no_list_fails_on_a_hostile_address(
     chief: Client, world: World, monkeypatch: pytest.MonkeyPatch, value: str

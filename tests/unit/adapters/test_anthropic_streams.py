@@ -116,3 +116,12 @@ def test_a_refusal_has_its_usage() -> None:
 def test_a_message_without_its_end_is_broken_off() -> None:
     with pytest.raises(ModelUnavailable, match="broke off"):
         streamed(START, delta("input_json_delta", '{"thinking": "x"}'))
+
+
+@pytest.mark.parametrize("kind", [[], {}, None, 1])
+def test_deltas_of_no_type_are_left_out(kind: object) -> None:
+    odd = {"type": "content_block_delta", "delta": {"type": kind, "text": "x"}}
+
+    reply, pieces, _ = streamed(START, odd, delta("text_delta", "Hi"), end("end_turn"), STOP, schema=False)
+
+    assert (reply.text, pieces) == ("Hi", ["Hi"])

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from itertools import pairwise
 
 import pytest
 
@@ -92,11 +93,31 @@ def test_text_is_decoded_and_split_at_blank_lines() -> None:
 
 @pytest.mark.parametrize(
     "front_matter",
-    [b"date: 2024-13-45", b"pages: " + b"1:" * 200 + b"0.5", b"pages: !!int ''", b"done: !!bool x", b"a: [b"],
+    [
+        b"date: 2024-13-45",
+        b"pages: " + b"1:" * 200 + b"0.5",
+        b"pages: !!int ''",
+        b"done: !!bool x",
+        b"a: [b",
+        b"title: 0x" + b"f" * 5_000,
+    ],
 )
 def test_front_matter_that_is_no_yaml_costs_only_the_title(front_matter: bytes) -> None:
     document = read(DocumentKind.MARKDOWN, b"---\n" + front_matter + b"\n---\nThirty days.\n")
     assert (document.title, texts(document)) == ("", ["Thirty days."])
+
+
+def test_a_title_of_nested_references_is_not_expanded() -> None:
+    levels = [f"{name}: &{name} [{', '.join([f'*{inner}'] * 9)}]" for inner, name in pairwise("abcdefgh")]
+    front_matter = "\n".join(["a: &a x", *levels, "title: *h"])
+    assert read(DocumentKind.MARKDOWN, f"---\n{front_matter}\n---\nThirty.".encode()).title == ""
+
+
+@pytest.mark.parametrize("kind", [DocumentKind.HTML, DocumentKind.MARKDOWN])
+def test_deeply_nested_text_is_read_or_refused(kind: DocumentKind) -> None:
+    assert texts(read(kind, b"<font>" * 500 + b"Thirty days")) == ["Thirty days"]
+    with pytest.raises(DocumentUnreadable, match="nested too deeply"):
+        read(kind, b"<div>a" * 3_000)
 
 
 @pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16"])

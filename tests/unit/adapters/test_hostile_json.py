@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from collections.abc import Callable
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -13,7 +14,7 @@ import pytest
 from arbor.adapters.embedding_http import openai_embedder, tei_embedder
 from arbor.adapters.exchange import ApiEndpoint, HttpReply
 from arbor.adapters.web_search import SearxngSearch
-from arbor.errors import EmbeddingFailed, ModelError, WebFailed
+from arbor.errors import EmbeddingFailed, ModelError, ModelUnavailable, WebFailed
 from arbor.models.ports import Model
 from arbor.models.retry import parse_retry_after
 from tests.unit.adapters import openai_server, test_anthropic
@@ -110,6 +111,18 @@ def test_chat_completions_raise_documented_errors_only(place: str, value: str, s
 def test_the_messages_api_raises_documented_errors_only(place: str, value: str, status: int) -> None:
     server: Any = answering(MESSAGES_REPLIES[place], value, status)
     assert_usable_or_refused(test_anthropic.model_on(server))
+
+
+@pytest.mark.parametrize("kind", ["application/json", "text/event-stream"])
+def test_a_body_compressed_twice_is_never_expanded(kind: str) -> None:
+    bomb = gzip.compress(gzip.compress(b" " * 5_000_000))
+    headers = {"content-type": kind, "content-encoding": "gzip, gzip"}
+    model = openai_server.model_on(
+        lambda _: httpx.Response(200, headers=headers, stream=httpx.ByteStream(bomb))
+    )
+
+    with pytest.raises(ModelUnavailable, match="compressed more than once"):
+        model.complete(openai_server.request_with(), deadline_s=10, on_text=lambda _: None)
 
 
 @hostile

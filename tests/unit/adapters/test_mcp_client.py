@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
 
 import pytest
 
 from arbor.adapters.mcp_client import McpClient
 from arbor.errors import ToolFailed
 from arbor.tools.ports import ToolServerAddress
+
+SECRET = "s3cret-token"
+
+
+def message_of(request: dict[str, Any], **fields: Any) -> bytes:
+    """Return the answer to a request by JSON-RPC."""
+    return json.dumps({"jsonrpc": "2.0", "id": request.get("id"), **fields}).encode()
 
 
 @pytest.fixture(scope="module")
@@ -19,8 +28,13 @@ def address() -> Iterator[str]:
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
-            self.rfile.read(int(self.headers["Content-Length"]))
+            request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            kind = {"Content-Type": "application/json"}
+            old = {"protocolVersion": "1", "capabilities": {}, "serverInfo": {"name": "s", "version": "1"}}
+            echo = {"code": -32000, "message": f"unknown: {self.headers['Authorization']}"}
             answers = {
+                "/old": (200, kind, message_of(request, result=old)),
+                "/echo": (200, kind, message_of(request, error=echo)),
                 "/busy": (503, {}, b""),
                 "/away": (307, {"Location": "http://127.0.0.1:1/mcp"}, b""),
                 "/large": (200, {"Content-Type": "application/json"}, b'{"x": "' + b"x" * 3_000 + b'"}'),
@@ -52,14 +66,16 @@ def address() -> Iterator[str]:
         ("/large", "127.0.0.1 sent more than 2,000 bytes"),
         ("/packed", "127.0.0.1 sent a compressed answer"),
         ("/page", "127.0.0.1 "),
+        ("/old", "127.0.0.1 did not answer by the protocol"),
+        ("/echo", "127.0.0.1 reports an error: unknown: Bearer ***"),
     ],
 )
 def test_a_failure_names_the_server_and_no_secret(address: str, path: str, message: str) -> None:
     client = McpClient(max_bytes=2_000, permits=lambda _: True)
     with pytest.raises(ToolFailed) as failure:
-        client.list_tools(ToolServerAddress(url=address + path, secret="s3cret"), deadline_s=20)
+        client.list_tools(ToolServerAddress(url=address + path, secret=SECRET), deadline_s=20)
     assert str(failure.value).startswith(message)
-    assert "s3cret" not in str(failure.value)
+    assert SECRET not in str(failure.value)
 
 
 def test_private_addresses_are_refused_before_a_request(address: str) -> None:

@@ -19,6 +19,7 @@ import pytest
 import arbor_client as client_package
 from arbor_client import Arbor, AsyncArbor
 from arbor_client.calls import Call
+from arbor_client.json_values import decode
 from arbor_client.streams import EventReader, StreamCall
 
 AGENT = {
@@ -189,6 +190,40 @@ def test_an_answer_without_the_expected_fields_is_unreadable(run: Run) -> None:
     for answer in (httpx.Response(200, text="<html>"), ok({"id": 1})):
         with pytest.raises(client_package.UnreadableAnswer):
             run(ScriptedServer(answer), lambda client: client.tenant.get())
+
+
+@pytest.mark.parametrize(
+    ("status", "retry_after", "content"),
+    [
+        (200, "", b"[" * 100_000),
+        (500, "", b"[" * 100_000),
+        (429, "²", b"{}"),
+        (200, "", b'{"items": [], "next_cursor": ""}'),
+    ],
+)
+def test_rubbish_is_an_error_of_the_client(run: Run, status: int, retry_after: str, content: bytes) -> None:
+    headers = {b"retry-after": retry_after.encode()}
+    answers = [httpx.Response(status, headers=headers, content=content) for _ in range(3)]
+    with pytest.raises(client_package.ArborClientError):
+        run(ScriptedServer(*answers), lambda client: client.agents.list())
+
+
+def test_a_broken_compression_is_an_error_of_the_client() -> None:
+    headers = {"content-encoding": "gzip"}
+    transport = httpx.MockTransport(
+        lambda _: httpx.Response(200, headers=headers, stream=httpx.ByteStream(b"no gzip"))
+    )
+    with (
+        Arbor("http://arbor", "arbor_x", retries=0, transport=transport) as arbor,
+        pytest.raises(client_package.Unreachable),
+    ):
+        arbor.agents.get(str(AGENT["id"]))
+
+
+def test_a_number_that_cannot_be_read_is_unreadable() -> None:
+    for kind, value in ((Decimal, "x"), (float, 10**400)):
+        with pytest.raises(client_package.UnreadableAnswer):
+            decode(kind, value)
 
 
 def test_an_answer_is_waited_for_no_longer_than_asked(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

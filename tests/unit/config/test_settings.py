@@ -135,9 +135,20 @@ def test_the_threads_of_one_process_share_its_connections(alias: str, at_most: i
 
 
 def test_an_unreadable_address_of_a_database_is_not_shown() -> None:
-    with pytest.raises(ConfigurationInvalid, match=r"as / by %2F") as refused:
-        databases(DATABASE_URL="postgres://arbor:s3/cret@db.example/arbor")
-    assert "s3" not in f"{refused.value}{refused.value.__cause__}"
+    for address in ("arbor:s3/cret@db.example", "arbor:s3[cret@db.example"):
+        with pytest.raises(ConfigurationInvalid, match=r"as / by %2F") as refused:
+            databases(DATABASE_URL=f"postgres://{address}/arbor")
+        assert "s3" not in f"{refused.value}{refused.value.__cause__}"
+
+
+def test_settings_in_another_encoding_are_refused_in_one_line(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    settings = tmp_path / "settings"
+    settings.write_bytes("ARBOR_LOG_LEVEL=INFO".encode("utf-16"))
+    monkeypatch.setenv("ARBOR_ENV_FILE", str(settings))
+    refused = run_in(tmp_path, "-m", "config.cli", "status").stderr
+    assert refused == f"arbor: {settings} must be a text in UTF-8: invalid start byte\n"
 
 
 def test_the_roles_sign_in_at_an_address_that_names_no_user() -> None:
@@ -191,6 +202,8 @@ def test_invalid_maintenance_settings_are_refused_with_valid_values(
         ("ARBOR_CLAIM_BATCH", "many", "must be a whole number, got 'many'"),
         ("ARBOR_CHAT_IDLE_S", "5m", "must be a number, got '5m'"),
         ("ARBOR_CHAT_IDLE_S", "nan", "must be a number, got 'nan'"),
+        ("ARBOR_CHAT_IDLE_S", "1e300", "must be a number, got '1e300'"),
+        ("ARBOR_CHAT_IDLE_S", "$ARBOR_CHAT_IDLE_S", "must not name itself"),
         ("ARBOR_TLS", "enabled", "must be true or false, got 'enabled'"),
         ("ARBOR_EMBEDDING_URLS", "tei/bge", "must be NAME=VALUE, separated by commas"),
         ("ARBOR_LOG_LEVEL", "loud", "must be DEBUG, INFO, WARNING, ERROR or CRITICAL, got 'LOUD'"),

@@ -114,6 +114,17 @@ def test_sentences_end_before_the_longest_answer() -> None:
     assert read_chat_reply(json.dumps({"reply": text})).reply.startswith(shown)
 
 
+def test_text_that_is_never_shown_is_not_searched_again() -> None:
+    reading, splitter = GrowingReply(), SentenceSplitter()
+    # Searched from its beginning with each piece, either text would take minutes.
+    for _ in range(30_000):
+        reading.feed(" ")
+        assert splitter.feed("a") == []
+
+    assert reading.feed('{"reply": "Good day."}') == ""
+    assert splitter.feed(". And so on") == []
+
+
 def rule(response: BoundaryResponse, flexibility: float = 0.0) -> BoundaryRule:
     return BoundaryRule(
         name="harbour_secret",

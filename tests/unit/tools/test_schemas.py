@@ -82,6 +82,18 @@ def test_hostile_schemas_stay_small_and_validate_fast(hostile: object) -> None:
     assert arguments_fault({"hostile": "anything"}, schema) == ""
 
 
+def test_references_do_not_multiply_a_schema_without_end() -> None:
+    words = [f"{number:03}{'x' * 90}" for number in range(50)]
+    argument = {"$ref": "#/$defs/Words"}
+    multiplied = {
+        "$defs": {"Words": {"type": "string", "enum": words}},
+        "properties": {f"a{number}": argument for number in range(schemas.MAX_ARGUMENTS)},
+    }
+    assert len(json.dumps(multiplied)) < schemas.SCHEMA_LENGTH
+    with pytest.raises(Invalid, match="more than 100,000 characters"):
+        reduced_schema(multiplied)
+
+
 def test_arguments_are_shown_one_line_each_needed_ones_first() -> None:
     assert describe_arguments(reduced_schema(WRITTEN)) == [
         "harbour (string): Its name [2J",

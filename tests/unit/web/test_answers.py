@@ -115,6 +115,12 @@ def test_an_appraisal_is_a_number_and_a_reason() -> None:
         read_appraisal('{"confidence": 3}')
 
 
+def test_a_refused_confidence_is_quoted_in_short() -> None:
+    with pytest.raises(ReplyInvalid) as refused:
+        read_appraisal(json.dumps({"confidence": "x" * 100_000}))
+    assert len(str(refused.value)) < 200
+
+
 def test_an_answer_by_rule_is_marked_as_a_quotation() -> None:
     request = answer_request(
         "How deep is the reef?", PAGES, remembered=[], nonce=MARK, window=WINDOW, for_rule=True
