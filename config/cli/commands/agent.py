@@ -20,7 +20,7 @@ from config.cli.kit.declarations import (
     option,
     tenant_command,
 )
-from config.cli.kit.values import DurationType, ExpiryType, HoursType, LimitType, MomentType
+from config.cli.kit.values import DurationType, ExpiryType, HoursType, LimitType, MomentType, NumberRange
 
 #: The kinds of percepts that a person can add (`apps.agents.services.percepts.PERCEIVABLE_KINDS`).
 PERCEIVED = ("environment", "interrupt", "error")
@@ -295,7 +295,7 @@ _agent = group(
         ),
         option(
             "--timeout",
-            type=click.FloatRange(min=1),
+            type=NumberRange(min=1),
             default=300.0,
             show_default=True,
             help="Seconds to follow it.",

@@ -8,6 +8,7 @@ from arbor.contacts.hooks import HookDeliveryStatus, HookKind
 from arbor.contacts.values import Audience, ChannelKind, DeliveryStatus
 from config.cli.commands.options import limit_option
 from config.cli.kit.declarations import agent_command, argument, group, one_of, option, tenant_command
+from config.cli.kit.values import NumberRange
 
 _KINDS = [kind for kind in ChannelKind if kind is not ChannelKind.PEER]
 
@@ -39,7 +40,7 @@ def _events() -> click.Option:
 def _urgent_from() -> click.Option:
     return option(
         "--urgent-from",
-        type=click.FloatRange(0, 1),
+        type=NumberRange(0, 1),
         help="The importance from which a delivery starts the next heartbeat at once; none: no delivery does.",
     )
 

@@ -8,7 +8,7 @@ import click
 
 from arbor.goals.values import DEFAULT_PRIORITY, MAX_PRIORITY, GoalLayer, GoalSource, GoalState, GoalType
 from config.cli.kit.declarations import agent_command, argument, group, one_of, option
-from config.cli.kit.values import MomentType
+from config.cli.kit.values import MomentType, NumberRange
 
 _OPEN = [state for state in GoalState if state.is_open]
 
@@ -45,9 +45,9 @@ _plan = group(
         option(
             "--draft", "as_draft", is_flag=True, help="Save a draft; `arbor goal plan start` activates it."
         ),
-        option("--risk", type=click.FloatRange(0, 1), help="Its risk, from 0 to 1."),
+        option("--risk", type=NumberRange(0, 1), help="Its risk, from 0 to 1."),
         option("--heartbeats", "ticks", type=click.IntRange(0, 1_000_000), help="Estimated heartbeats."),
-        option("--cost", type=click.FloatRange(0, 1_000_000), help="Estimated energy."),
+        option("--cost", type=NumberRange(0, 1_000_000), help="Estimated energy."),
         option("--needs", multiple=True, metavar="TEXT", help="An external dependency; may be repeated."),
         run="goals.plans:add",
         examples=(
@@ -131,7 +131,7 @@ _goal = group(
         "note",
         "Add a progress note to a goal; a goal whose progress is 1 is completed.",
         argument("text"),
-        option("--progress", type=click.FloatRange(0, 1), help="Its progress, from 0 to 1."),
+        option("--progress", type=NumberRange(0, 1), help="Its progress, from 0 to 1."),
         run="goals.goals:add_note",
         examples=('arbor goal note Vega "Map the river" "Found the second ford." --progress 0.6',),
     ),

@@ -22,7 +22,7 @@ from config.cli.commands.options import (
     types_option,
 )
 from config.cli.kit.declarations import agent_command, argument, group, one_of, option, tenant_command
-from config.cli.kit.values import ExpiryType, TrustedSource
+from config.cli.kit.values import ExpiryType, NumberRange, TrustedSource
 
 #: The most thoughts that are stored (`apps.heartbeats.services.reports.thoughts.RING`).
 MAX_THOUGHTS = 50
@@ -188,7 +188,7 @@ _memory = group(
         option("--done", default="", help="episodic: the action."),
         option("--result", default="", help="episodic: the result."),
         option("--feeling", default="", help="episodic: the feeling, as joy or worry."),
-        option("--valence", type=click.FloatRange(-1, 1), help="episodic: from -1, bad, to 1, good."),
+        option("--valence", type=NumberRange(-1, 1), help="episodic: from -1, bad, to 1, good."),
         option("--confidence", type=SHARE, help="semantic, strategic: how sure."),
         option("--category", default="", help="semantic: the kind of fact."),
         option(

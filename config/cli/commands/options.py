@@ -7,9 +7,9 @@ import click
 from arbor.memory.relations import MAX_HOPS
 from arbor.memory.values import MemoryType
 from config.cli.kit.declarations import one_of, option
-from config.cli.kit.values import CostType, LimitType, MomentType
+from config.cli.kit.values import CostType, LimitType, MomentType, NumberRange
 
-SHARE = click.FloatRange(0, 1)
+SHARE = NumberRange(0, 1)
 
 
 def limit_option(most: int, default: int = 20, *, short: str = "-k") -> click.Option:

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from config.cli.kit.declarations import PassedArguments, Run, argument, command, one_of, option
+from config.cli.kit.values import NumberRange
 
 #: The kinds of pools of a worker (`config.pools.PoolKind`).
 POOL_KINDS = ("prefork", "threads")
@@ -68,7 +69,7 @@ _demo = command(
     option("--keep", is_flag=True, help="Keep the agent; otherwise it is destroyed at the end."),
     option(
         "--timeout",
-        type=click.FloatRange(min=1),
+        type=NumberRange(min=1),
         default=300.0,
         show_default=True,
         help="Seconds per heartbeat.",

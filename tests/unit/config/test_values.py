@@ -9,7 +9,7 @@ import pytest
 
 from arbor.workflows.durations import format_duration
 from config.cli.kit.output import format_relative_time
-from config.cli.kit.values import DurationType, ExpiryType, MomentType
+from config.cli.kit.values import DurationType, ExpiryType, MomentType, NumberRange
 
 
 @pytest.mark.parametrize(
@@ -23,6 +23,13 @@ def test_a_duration_has_a_unit_or_is_in_seconds(typed: str, seconds: int) -> Non
 def test_an_invalid_duration_is_refused(typed: str) -> None:
     with pytest.raises(click.BadParameter):
         DurationType().convert(typed, None, None)
+
+
+@pytest.mark.parametrize("typed", ["nan", "inf", "-inf", "0.5", "one"])
+def test_a_number_is_finite_and_in_its_range(typed: str) -> None:
+    assert NumberRange(min=1).convert("1.5", None, None) == 1.5
+    with pytest.raises(click.BadParameter):
+        NumberRange(min=1).convert(typed, None, None)
 
 
 def test_a_moment_without_an_offset_is_utc() -> None:
