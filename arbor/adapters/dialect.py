@@ -101,6 +101,10 @@ def append_schema(system: str, schema: Mapping[str, Any]) -> str:
     return f"{system}\n\n{instruction}" if system else instruction
 
 
+#: Dialects that a process stores; tenants choose the servers and models.
+_MOST_DIALECTS = 10_000
+
+
 class DialectCache:
     """Stores the dialect that each server accepted, shared by all threads."""
 
@@ -114,8 +118,11 @@ class DialectCache:
             return self._dialects.get(key, default)
 
     def put(self, key: Hashable, dialect: Dialect) -> None:
-        """Store a dialect that the server accepted."""
+        """Store a dialect that the server accepted; the one stored first makes room."""
         with self._lock:
+            self._dialects.pop(key, None)
+            if len(self._dialects) >= _MOST_DIALECTS:
+                del self._dialects[next(iter(self._dialects))]
             self._dialects[key] = dialect
 
 
