@@ -127,13 +127,11 @@ class AbstractAuditEvent(models.Model):
     #: The actor: `user:NAME`, `token:NAME`, `agent:ID`, `cli:NAME`, `system:PART`.
     actor = models.CharField(max_length=200)
     message = models.TextField()
-    level = models.CharField(
-        max_length=8, choices=_LEVELS, default=AuditLevel.INFO.value, db_default=AuditLevel.INFO.value
-    )
+    level = models.CharField(max_length=8, choices=_LEVELS, default=AuditLevel.INFO.value)
     detail = models.JSONField(default=dict)
     #: What the act changed: the changed fields with their values before and after it; empty where nothing was changed.
-    before = models.JSONField(default=dict, db_default={})
-    after = models.JSONField(default=dict, db_default={})
+    before = models.JSONField(default=dict)
+    after = models.JSONField(default=dict)
     #: Filled by the database. Records are sealed in the order of this number, up to `audit_horizon`: see decision 0037.
     position = PositionField()
 
