@@ -17,6 +17,12 @@ CREATE FUNCTION audit_horizon() RETURNS bigint LANGUAGE sql STABLE AS $$
     SELECT 0 + pg_snapshot_xmin(pg_current_snapshot())::text::bigint
 $$;
 """
+# For records that are written by SQL. Defaults in the models would be read back, which roles that only write records may not.
+DEFAULTS = "".join(
+    f"ALTER TABLE audit_{table} ALTER COLUMN {column} SET DEFAULT {value};"
+    for table in ("auditevent", "platformevent")
+    for column, value in (("level", "'info'"), ("before", "'{}'"), ("after", "'{}'"))
+)
 
 
 class Migration(migrations.Migration):
@@ -160,4 +166,5 @@ class Migration(migrations.Migration):
                 ),
             ],
         ),
+        migrations.RunSQL(DEFAULTS, migrations.RunSQL.noop),
     ]
