@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from io import StringIO
 from typing import Any
 
 import pytest
@@ -83,3 +84,19 @@ def test_a_database_of_a_still_earlier_version_is_refused(replaced: list[Node]) 
     with pytest.raises(CommandError, match="lacks 0001_squashed"):
         call_command("migrate", verbosity=0)
     recorder.record_unapplied("tenants", "0001_initial")
+
+
+def test_an_interrupted_first_migration_continues(database: None) -> None:
+    recorder = MigrationRecorder(connections[OWNER])
+    later = ("agents", "0002_references")
+    replaced = MigrationLoader(connections[OWNER]).disk_migrations[later].replaces
+    for node in (later, *replaced):
+        recorder.record_unapplied(*node)
+    plan = StringIO()
+    try:
+        call_command("migrate", plan=True, stdout=plan)
+    finally:
+        recorder = MigrationRecorder(connections[OWNER])
+        for node in (later, *replaced):
+            recorder.record_applied(*node)
+    assert ".".join(later) in plan.getvalue()

@@ -36,13 +36,20 @@ class Command(migrate.Command):
 
 
 def _refuse_partly_replaced(alias: str) -> None:
-    """Raise CommandError if an app has tables, but not all migrations that a squashed one replaces; Django would skip it, or fail halfway."""
+    """Raise CommandError if an app has tables of an earlier version, but not all migrations that a squashed one replaces.
+
+    Django would skip the squashed one, or fail halfway. A first migration that was interrupted continues.
+    """
     loader = MigrationLoader(connections[alias], replace_migrations=False)
     applied = loader.applied_migrations
+    known = set(loader.disk_migrations)
+    for migration in loader.disk_migrations.values():
+        known.update(migration.replaces)
+    # Migrations of a still earlier version, which were replaced before.
+    unknown_in = {app for app, name in applied if (app, name) not in known}
     for node, migration in loader.disk_migrations.items():
         missing = [name for app, name in migration.replaces if (app, name) not in applied]
-        # An app of which other migrations are applied has tables of a still earlier version.
-        has_tables = any(app == node[0] for app, _ in applied)
+        has_tables = len(missing) < len(migration.replaces) or node[0] in unknown_in
         if node not in applied and missing and has_tables:
             raise CommandError(
                 f"{node[1]} of {node[0]} replaces migrations of which the database lacks {', '.join(missing)}; apply"
