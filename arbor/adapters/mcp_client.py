@@ -85,7 +85,8 @@ class McpClient:
             return anyio.run(partial(self._use, server, use, deadline_s))
         except Exception as error:
             # The library, its transport and task groups raise errors of many classes; for the caller all of them mean that the tool failed.
-            raise ToolFailed(server.scrub(_reason(error, host=host, deadline_s=deadline_s))) from error
+            reason = _reason(error, server, host=host, deadline_s=deadline_s)
+            raise ToolFailed(reason) from error
 
     async def _use[T](
         self, server: ToolServerAddress, use: Callable[[ClientSession], Awaitable[T]], deadline_s: float
@@ -147,7 +148,7 @@ def _content_text(part: types.ContentBlock) -> str:
     return f"({part.type}, which is not shown)"
 
 
-def _reason(error: BaseException, *, host: str, deadline_s: float) -> str:
+def _reason(error: BaseException, server: ToolServerAddress, *, host: str, deadline_s: float) -> str:
     """Return why a session failed. Network errors leave out the address, which may be a private one of the operator."""
     errors = list(_leaves(error))
     for found in errors:
@@ -164,7 +165,8 @@ def _reason(error: BaseException, *, host: str, deadline_s: float) -> str:
             return f"{host} cannot be reached"
     for found in errors:
         if isinstance(found, MCPError):
-            return f"{host} reports an error: {one_line(found.error.message, _ERROR_LENGTH)}"
+            # Before the text is shortened, which could cut the secret in two.
+            return f"{host} reports an error: {one_line(server.scrub(found.error.message), _ERROR_LENGTH)}"
         # The library has no error class of its own for a version or a kind of answer that it does not know.
         if isinstance(found, ValidationError | RuntimeError):
             return f"{host} did not answer by the protocol"

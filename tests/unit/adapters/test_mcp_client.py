@@ -32,9 +32,12 @@ def address() -> Iterator[str]:
             kind = {"Content-Type": "application/json"}
             old = {"protocolVersion": "1", "capabilities": {}, "serverInfo": {"name": "s", "version": "1"}}
             echo = {"code": -32000, "message": f"unknown: {self.headers['Authorization']}"}
+            # Its first 300 characters end inside the secret.
+            cut = {"code": -32000, "message": f"{'x' * 290}{SECRET}"}
             answers = {
                 "/old": (200, kind, message_of(request, result=old)),
                 "/echo": (200, kind, message_of(request, error=echo)),
+                "/cut": (200, kind, message_of(request, error=cut)),
                 "/busy": (503, {}, b""),
                 "/away": (307, {"Location": "http://127.0.0.1:1/mcp"}, b""),
                 "/large": (200, {"Content-Type": "application/json"}, b'{"x": "' + b"x" * 3_000 + b'"}'),
@@ -68,6 +71,7 @@ def address() -> Iterator[str]:
         ("/page", "127.0.0.1 "),
         ("/old", "127.0.0.1 did not answer by the protocol"),
         ("/echo", "127.0.0.1 reports an error: unknown: Bearer ***"),
+        ("/cut", f"127.0.0.1 reports an error: {'x' * 290}***"),
     ],
 )
 def test_a_failure_names_the_server_and_no_secret(address: str, path: str, message: str) -> None:
