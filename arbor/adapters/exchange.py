@@ -167,7 +167,7 @@ def translate_failures(endpoint: ApiEndpoint, *, deadline_s: float) -> Iterator[
         raise _timeout_error(endpoint, deadline_s) from exc
     except httpx.TimeoutException as exc:
         raise _timeout_error(endpoint, deadline_s) from exc
-    except (httpx.UnsupportedProtocol, httpx.InvalidURL, httpx.LocalProtocolError) as exc:
+    except (httpx.UnsupportedProtocol, httpx.InvalidURL, httpx.LocalProtocolError, UnicodeError) as exc:
         raise ModelRejected(
             f"{endpoint.provider} cannot be asked at {endpoint.where}: {endpoint.scrub(str(exc))}"
         ) from exc

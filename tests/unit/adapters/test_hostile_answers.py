@@ -6,10 +6,11 @@ import httpx
 import pytest
 
 from arbor.adapters import web_fetch, webhook
+from arbor.adapters.exchange import ApiEndpoint, post_json
 from arbor.adapters.web_fetch import WebFetch
 from arbor.adapters.web_search import SearxngSearch
 from arbor.adapters.webhook import Webhook
-from arbor.errors import ConfigurationInvalid, DeliveryFailed, WebFailed
+from arbor.errors import ConfigurationInvalid, DeliveryFailed, ModelRejected, WebFailed
 from arbor.web.addresses import AllowList
 
 #: Addresses of redirects that `httpx` cannot read: names that cannot be decoded, and a path without a slash.
@@ -37,6 +38,13 @@ def test_a_redirect_to_no_address_fails_as_such(location: str, monkeypatch: pyte
     monkeypatch.setattr(webhook, "_client", lambda _: answering(302, location=location))
     with pytest.raises(DeliveryFailed, match="a redirect to no address"):
         Webhook().post("https://tides.example/hook", body=b"{}", headers={})
+
+
+@pytest.mark.parametrize("location", NO_ADDRESSES)
+def test_a_model_that_redirects_to_no_address_cannot_be_asked(location: str) -> None:
+    endpoint = ApiEndpoint(provider="tides", url="https://name:secret@tides.example/v1")
+    with pytest.raises(ModelRejected, match=r"tides cannot be asked at https://tides\.example/v1"):
+        post_json(answering(302, location=location), endpoint, {}, deadline_s=5)
 
 
 @pytest.mark.parametrize(
