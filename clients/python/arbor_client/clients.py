@@ -17,6 +17,8 @@ from arbor_client.streams import Event, EventReader, StreamCall
 
 PATH = "/api/v1"
 TIMEOUT = httpx.Timeout(60.0, connect=5.0)
+# httpx reads the address of a redirect also where it does not follow it.
+_NO_ADDRESS = (httpx.InvalidURL, UnicodeError)
 
 
 def _options(base_url: str, token: str, timeout: httpx.Timeout | float) -> dict[str, Any]:
@@ -82,7 +84,7 @@ class Arbor(Catalogue["Arbor"]):
                     yield from reader.feed(text)
             finally:
                 response.close()
-        except httpx.RequestError as error:
+        except (httpx.RequestError, *_NO_ADDRESS) as error:
             raise Unreachable(f"the stream {call.path} ended: {error}") from error
 
     def close(self) -> None:
@@ -100,6 +102,8 @@ class Arbor(Catalogue["Arbor"]):
             return self._http.send(call.request(self._http))
         except httpx.RequestError as error:
             return error
+        except _NO_ADDRESS as error:
+            return httpx.RemoteProtocolError(f"a redirect to no address: {error}")
 
 
 class AsyncArbor(Catalogue["AsyncArbor"]):
@@ -159,7 +163,7 @@ class AsyncArbor(Catalogue["AsyncArbor"]):
                         yield event
             finally:
                 await response.aclose()
-        except httpx.RequestError as error:
+        except (httpx.RequestError, *_NO_ADDRESS) as error:
             raise Unreachable(f"the stream {call.path} ended: {error}") from error
 
     async def aclose(self) -> None:
@@ -177,3 +181,5 @@ class AsyncArbor(Catalogue["AsyncArbor"]):
             return await self._http.send(call.request(self._http))
         except httpx.RequestError as error:
             return error
+        except _NO_ADDRESS as error:
+            return httpx.RemoteProtocolError(f"a redirect to no address: {error}")

@@ -208,6 +208,13 @@ def test_rubbish_is_an_error_of_the_client(run: Run, status: int, retry_after: s
         run(ScriptedServer(*answers), lambda client: client.agents.list())
 
 
+@pytest.mark.parametrize("location", ["http://xn--a/", "//xn--ls8h/", "data:x"])
+def test_a_redirect_to_no_address_is_an_error_of_the_client(run: Run, location: str) -> None:
+    answers = [httpx.Response(302, headers={"location": location}) for _ in range(3)]
+    with pytest.raises(client_package.Unreachable, match="a redirect to no address"):
+        run(ScriptedServer(*answers), lambda client: client.agents.list())
+
+
 def test_a_broken_compression_is_an_error_of_the_client() -> None:
     headers = {"content-encoding": "gzip"}
     transport = httpx.MockTransport(
