@@ -20,10 +20,10 @@ type Schema = dict[str, Any]
 
 #: The most characters of a schema as JSON, and the most subschemas that are stored, and their depth.
 SCHEMA_LENGTH = 20_000
-#: The most characters of what is stored of a schema as JSON, where references have multiplied its parts.
-REDUCED_LENGTH = 100_000
 MAX_NODES = 300
 MAX_DEPTH = 6
+#: The most characters of what is stored of a schema as JSON, where references have multiplied its parts.
+REDUCED_LENGTH = 100_000
 MAX_ARGUMENTS = 40
 ARGUMENT_NAME_LENGTH = 60
 #: The most values of an enumeration, and characters of one value.

@@ -118,8 +118,9 @@ def purge(
     """Delete archived memories and all data that belongs to them for good, in the open transaction; return how many were deleted.
 
     Only persons may (actors `user:…` or `cli:…`), and an owner's programs (`token:…`). The audit record has ids and content hashes,
-    but no content, and those of the `saved_seeds` of each agent that still contain the memories. Prompts and replies of model calls about the memories are emptied, and so are the turns of conversations that
-    the memories were stored from; code snippets of the memories' texts are deleted.
+    but no content, and the ids of the `saved_seeds` of each agent, which still contain the memories. Prompts and replies of model
+    calls about the memories are emptied, and so are the turns of conversations that the memories were stored from; code snippets
+    of the memories' texts are deleted.
     Texts derived earlier, such as an episode's summary or a heartbeat's trace, stay unchanged.
     Raises PermissionDenied for other actors, Invalid for a memory that is not archived, and the errors of `archive`.
     """
