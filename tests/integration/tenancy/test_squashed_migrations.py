@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from io import StringIO
 from typing import Any
 
 import pytest
@@ -72,6 +74,15 @@ def test_a_database_with_a_part_of_the_migrations_is_refused(replaced: list[Node
 
     with pytest.raises(CommandError, match="a version of Arbor that still contains them"):
         call_command("migrate", verbosity=0)
+
+
+def test_a_first_migration_that_was_interrupted_is_continued(replaced: list[Node]) -> None:
+    MigrationRecorder(connections[OWNER]).record_unapplied("agents", "0003_percepts_by_heartbeat")
+    planned = StringIO()
+
+    call_command("migrate", plan=True, stdout=planned)
+
+    assert re.findall(r"^\w+\.\w+$", planned.getvalue(), re.MULTILINE) == ["agents.0002_references"]
 
 
 def test_a_database_of_a_still_earlier_version_is_refused(replaced: list[Node]) -> None:

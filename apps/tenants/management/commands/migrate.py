@@ -36,14 +36,21 @@ class Command(migrate.Command):
 
 
 def _refuse_partly_replaced(alias: str) -> None:
-    """Raise CommandError if an app has tables, but not all migrations that a squashed one replaces; Django would skip it, or fail halfway."""
+    """Raise CommandError if an app has tables of an earlier version, but lacks migrations that a squashed one replaces.
+
+    Django would skip the squashed one, or fail halfway.
+    """
     loader = MigrationLoader(connections[alias], replace_migrations=False)
     applied = loader.applied_migrations
+    known = set(loader.disk_migrations)
+    known.update(node for migration in loader.disk_migrations.values() for node in migration.replaces)
+    # Migrations that this version neither contains nor replaces made the tables of a still earlier one. Others of the same app may be
+    # those of a first migration that was interrupted.
+    outdated = {app for app, name in applied if (app, name) not in known}
     for node, migration in loader.disk_migrations.items():
         missing = [name for app, name in migration.replaces if (app, name) not in applied]
-        # An app of which other migrations are applied has tables of a still earlier version.
-        has_tables = any(app == node[0] for app, _ in applied)
-        if node not in applied and missing and has_tables:
+        is_partly_applied = len(missing) < len(migration.replaces) or node[0] in outdated
+        if node not in applied and missing and is_partly_applied:
             raise CommandError(
                 f"{node[1]} of {node[0]} replaces migrations of which the database lacks {', '.join(missing)}; apply"
                 " them with a version of Arbor that still contains them, then migrate with this one"
