@@ -21,7 +21,7 @@ BASE_DIR = Path(__file__).resolve().parent.parent
 #: The texts of a switch.
 _ON = frozenset({"true", "on", "ok", "y", "yes", "1"})
 _OFF = frozenset({"false", "off", "n", "no", "0", ""})
-#: All numbers with decimals are below it; from it on, a number of days is no length of time.
+#: The limit of settings with decimals: a `timedelta` has at most this number of days.
 _MAX_NUMBER = 999_999_999
 #: What a value must be, by its type.
 _KINDS: dict[object, str] = {

@@ -13,8 +13,8 @@ from django.db.migrations.state import ProjectState
 class CreateModels(Operation):
     """Creates models, which may refer to each other in any order.
 
-    Each `CreateModel` renders all models anew that are related to it, and every model is, by its tenant: a hundred of them took twice
-    as long as all else in a first migration.
+    A `CreateModel` on its own renders all related models again, and every model is related to all others by its tenant: a hundred
+    such operations took twice as long as the rest of a first migration.
     """
 
     serialization_expand_args: ClassVar[list[str]] = ["operations"]

@@ -275,8 +275,7 @@ class Installation:
             part = replace(part, launch=self._launch_of(part, title))
         # The part chooses its own secrets from all secrets, like a part that an operator starts by hand.
         env = {**self.env, OWN_SECRETS: "false", WITHHELD: "", **(settings or {})}
-        urls = {"web": plan.web_url, "api": plan.api_url, "flower": plan.flower_url}
-        process = PartProcess(part, env, self.folder / f"{title}.log", url=urls.get(name, ""))
+        process = PartProcess(part, env, self.folder / f"{title}.log", url=plan.urls.get(name, ""))
         self._parts[title] = process
         return process
 

@@ -42,10 +42,13 @@ def refuse_other_master_key() -> None:
     keys = master_keys()
     with connections[OWNER].cursor() as cursor:
         tables = connections[OWNER].introspection.table_names(cursor)
-    if AuthorityKey._meta.db_table in tables and (
-        row := AuthorityKey.objects.using(OWNER).order_by("-number").first()
-    ):
-        unseal_authority_key(row.sealed_private_key, number=row.number, keys=keys)
+    if AuthorityKey._meta.db_table not in tables:
+        return
+    # No other columns: the table may be one of an earlier version.
+    rows = AuthorityKey.objects.using(OWNER).order_by("-number")
+    if latest := rows.values_list("number", "sealed_private_key").first():
+        number, sealed = latest
+        unseal_authority_key(sealed, number=number, keys=keys)
 
 
 def authority_public_keys() -> dict[int, bytes]:

@@ -44,7 +44,7 @@ _COLORS = {
 
 
 def agents_of(tenant_slug: str | None) -> list[Agent]:
-    """Return the agents of the named tenant, or of all tenants, with their state, schedule and model."""
+    """Return the agents of the named tenant, the default one, or all tenants, with their state, schedule and model."""
     tenant = tenant_by_slug(tenant_slug) if tenant_slug else default_tenant()
     if tenant is not None:
         with tenant_transaction(tenant.id):

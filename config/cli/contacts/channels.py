@@ -85,7 +85,8 @@ def add(
         )
         line = row_to_dict(added.channel, CHANNEL_COLUMNS)
     trial = f"arbor contact channel test {shlex.quote(added.channel.name)}"
-    if default_tenant() is None:
+    default = default_tenant()
+    if default is None or default.slug != line["tenant"]:
         trial += f" --tenant {line['tenant']}"
     text = f"[bold]{escape(added.channel.name)}[/bold] is added; try it: {escape(trial)}"
     if added.secret:

@@ -221,7 +221,7 @@ class PanelSummary:
     #: The new operator's password, shown once; None afterwards.
     password: str | None
     password_file: Path
-    #: Whether that file, or the setting of this name, has the password.
+    #: Whether that file, or the setting in its place, contains the password.
     password_known: bool
     model: str
     agents: int

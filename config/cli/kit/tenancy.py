@@ -125,7 +125,10 @@ def choose_tenant(slug: str | None) -> Tenant:
 def default_tenant() -> Tenant | None:
     """Return the tenant that ARBOR_TENANT names, else the installation's only one, or None. Raises NotFound."""
     if settings.ARBOR_TENANT:
-        return tenant_by_slug(settings.ARBOR_TENANT)
+        try:
+            return tenant_by_slug(settings.ARBOR_TENANT)
+        except NotFound as error:
+            raise NotFound(f"ARBOR_TENANT must name a tenant: {error}") from error
     tenants = list(Tenant.objects.using(OPS).all()[:2])
     return tenants[0] if len(tenants) == 1 else None
 

@@ -246,6 +246,16 @@ def test_a_row_of_one_tenant_alone_needs_no_tenant_option(
     assert "no tenant has an outbox message '0c5512aa'" in arbor("inbox", "read", "0c5512aa").err
 
 
+def test_a_hint_names_a_tenant_that_is_not_the_default_one(
+    arbor: Arbor, two_agents: tuple[Agent, Agent], settings: Any
+) -> None:
+    mine, other = two_agents
+    settings.ARBOR_TENANT = slug_of(mine)
+    for agent, option in ((mine, ""), (other, f" --tenant {slug_of(other)}")):
+        ran = arbor("contact", "channel", "add", "ops", "--kind", "inbox", "--tenant", slug_of(agent))
+        assert " ".join(ran.out.split()).endswith(f"arbor contact channel test ops{option}")
+
+
 def test_a_channel_name_of_two_tenants_needs_the_tenant_option(
     arbor: Arbor, two_agents: tuple[Agent, Agent]
 ) -> None:

@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.db import connections, transaction
 
-from apps.agents.services.authority import ensure_system_authority
+from apps.agents.services.authority import ensure_system_authority, refuse_other_master_key
+from apps.tenants.scope import OWNER
 from config.cli.installation import prepare, serving_role
 from config.keys import KeySource
 from config.servers.ports import free_port
@@ -82,7 +84,7 @@ def test_a_database_is_not_prepared_for_an_unsafe_role(arbor: Arbor, monkeypatch
     assert "the serving role arbor owns tables" in ran.err
 
 
-@pytest.mark.parametrize("key", ["", "0" * 64], ids=["none", "another"])
+@pytest.mark.parametrize("key", ["", "0123456789abcdef" * 4], ids=["none", "another"])
 def test_without_its_master_key_no_database_is_changed(
     arbor: Arbor, monkeypatch: pytest.MonkeyPatch, settings: Any, key: str
 ) -> None:
@@ -92,3 +94,12 @@ def test_without_its_master_key_no_database_is_changed(
     ran = arbor("prepare", "--no-demo")
     assert ran.code == 1
     assert "ARBOR_MASTER_KEY" in ran.err
+
+
+def test_a_master_key_is_checked_in_a_database_of_an_earlier_version(arbor: Arbor) -> None:
+    ensure_system_authority()
+    with transaction.atomic(using=OWNER):
+        with connections[OWNER].cursor() as cursor:
+            cursor.execute("ALTER TABLE agents_authoritykey RENAME created_at TO made_at")
+        refuse_other_master_key()
+        transaction.set_rollback(True, using=OWNER)

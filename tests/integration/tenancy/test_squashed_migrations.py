@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from io import StringIO
 from typing import Any
@@ -18,6 +19,9 @@ from apps.tenants.scope import OWNER
 from tests.integration.tenancy.test_protection import CATALOG
 
 type Node = tuple[str, str]
+
+#: A migration of a version before those that are replaced.
+STILL_EARLIER = ("tenants", "0001_initial")
 
 
 @pytest.fixture
@@ -38,7 +42,7 @@ def replaced(database: None) -> Iterator[list[Node]]:
     yield replaced
     # A command may have closed the connection of the recorder.
     recorder = MigrationRecorder(connections[OWNER])
-    for old in replaced:
+    for old in (*replaced, STILL_EARLIER):
         recorder.record_unapplied(*old)
     for node in squashed.keys() - recorder.applied_migrations().keys():
         recorder.record_applied(*node)
@@ -75,28 +79,20 @@ def test_a_database_with_a_part_of_the_migrations_is_refused(replaced: list[Node
         call_command("migrate", verbosity=0)
 
 
+def test_a_first_migration_that_was_interrupted_is_continued(replaced: list[Node]) -> None:
+    MigrationRecorder(connections[OWNER]).record_unapplied("agents", "0003_percepts_by_heartbeat")
+    planned = StringIO()
+
+    call_command("migrate", plan=True, stdout=planned)
+
+    assert re.findall(r"^\w+\.\w+$", planned.getvalue(), re.MULTILINE) == ["agents.0002_references"]
+
+
 def test_a_database_of_a_still_earlier_version_is_refused(replaced: list[Node]) -> None:
     recorder = MigrationRecorder(connections[OWNER])
     for old in replaced:
         recorder.record_unapplied(*old)
-    recorder.record_applied("tenants", "0001_initial")
+    recorder.record_applied(*STILL_EARLIER)
 
     with pytest.raises(CommandError, match="lacks 0001_squashed"):
         call_command("migrate", verbosity=0)
-    recorder.record_unapplied("tenants", "0001_initial")
-
-
-def test_an_interrupted_first_migration_continues(database: None) -> None:
-    recorder = MigrationRecorder(connections[OWNER])
-    later = ("agents", "0002_references")
-    replaced = MigrationLoader(connections[OWNER]).disk_migrations[later].replaces
-    for node in (later, *replaced):
-        recorder.record_unapplied(*node)
-    plan = StringIO()
-    try:
-        call_command("migrate", plan=True, stdout=plan)
-    finally:
-        recorder = MigrationRecorder(connections[OWNER])
-        for node in (later, *replaced):
-            recorder.record_applied(*node)
-    assert ".".join(later) in plan.getvalue()

@@ -36,21 +36,21 @@ class Command(migrate.Command):
 
 
 def _refuse_partly_replaced(alias: str) -> None:
-    """Raise CommandError if an app has tables of an earlier version, but not all migrations that a squashed one replaces.
+    """Raise CommandError if an app has tables of an earlier version, but lacks migrations that a squashed one replaces.
 
-    Django would skip the squashed one, or fail halfway. A first migration that was interrupted continues.
+    Django would skip the squashed one, or fail halfway.
     """
     loader = MigrationLoader(connections[alias], replace_migrations=False)
     applied = loader.applied_migrations
     known = set(loader.disk_migrations)
-    for migration in loader.disk_migrations.values():
-        known.update(migration.replaces)
-    # Migrations of a still earlier version, which were replaced before.
-    unknown_in = {app for app, name in applied if (app, name) not in known}
+    known.update(node for migration in loader.disk_migrations.values() for node in migration.replaces)
+    # Migrations that this version neither contains nor replaces made the tables of a still earlier one. Others of the same app may be
+    # those of a first migration that was interrupted.
+    outdated = {app for app, name in applied if (app, name) not in known}
     for node, migration in loader.disk_migrations.items():
         missing = [name for app, name in migration.replaces if (app, name) not in applied]
-        has_tables = len(missing) < len(migration.replaces) or node[0] in unknown_in
-        if node not in applied and missing and has_tables:
+        is_partly_applied = len(missing) < len(migration.replaces) or node[0] in outdated
+        if node not in applied and missing and is_partly_applied:
             raise CommandError(
                 f"{node[1]} of {node[0]} replaces migrations of which the database lacks {', '.join(missing)}; apply"
                 " them with a version of Arbor that still contains them, then migrate with this one"

@@ -115,6 +115,19 @@ def test_replies_and_states_are_stored_packed(fleet: Fleet, agent: Agent, script
     assert state.learned == {"rest": [1, 1]}
 
 
+def test_an_update_of_a_call_does_not_log_its_request(superuser: psycopg.Connection[Any]) -> None:
+    # An update logs all columns between the first and the last that change.
+    columns = [
+        name
+        for (name,) in superuser.execute(
+            "SELECT attname FROM pg_attribute WHERE attrelid = 'calls_externalcall'::regclass AND attnum > 0 ORDER BY attnum"
+        )
+    ]
+    first_that_changes = columns.index("due_at")
+    assert {"subject", "request", "sections"} <= set(columns[:first_that_changes])
+    assert {"lease_until", "status", "reply", "ended_at"} <= set(columns[first_that_changes:])
+
+
 def test_rows_of_an_older_version_are_read_and_appended_to(postgres: EmbeddedPostgres) -> None:
     with psycopg.connect(postgres.superuser_url) as session:
         session.execute("CREATE TEMP TABLE old (situation jsonb, trace jsonb)")
