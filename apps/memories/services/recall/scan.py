@@ -162,6 +162,7 @@ def scan(query: Query) -> ScanResult:
         "lexical": sparsevec_text(query.reading.lexical),
         "max_seeds": max_seeds,
         "limit": request.limit,
+        "documents": query.documents,
         **association_values(query.weights),
     }
     if around:
@@ -216,6 +217,8 @@ def _statement(*, timed: bool, filled: bool, conditions: str, limits_session: bo
         conditions=conditions,
         other_sessions=other_sessions,
         limited=scan_queries.LIMITED if limits_session else "false",
+        others=scan_queries.COUNT_OF_OTHERS if limits_session else "count(distance)",
+        share=scan_queries.SHARE_OF_OTHERS if limits_session else scan_queries.SHARE,
         chosen=" UNION ".join(parts),
         among=among,
         timely=scan_queries.TIMELY if timed else "false",

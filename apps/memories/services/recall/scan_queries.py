@@ -60,12 +60,13 @@ WITH asked AS MATERIALIZED (
     SELECT embedding <#> (SELECT vector FROM asked) AS distance, lexical <#> %(lexical)s::sparsevec AS word_distance
     FROM {mind}{other_sessions} LIMIT %(sample)s
 ), edge AS MATERIALIZED (
-    SELECT coalesce(percentile_disc(%(share)s::float8) WITHIN GROUP (ORDER BY distance), 'infinity') AS distance,
-        least(percentile_disc(%(share)s::float8) WITHIN GROUP (ORDER BY word_distance), 0) AS word_distance
+    SELECT coalesce(percentile_disc({share}) WITHIN GROUP (ORDER BY distance), 'infinity') AS distance,
+        least(percentile_disc({share}) WITHIN GROUP (ORDER BY word_distance), 0) AS word_distance
     FROM sample
 ), scored AS MATERIALIZED (
     SELECT array_agg(ROW (id, distance, word_distance, {timely}, limited)) FILTER {among} AS places,
-        count(distance) AS embedded, count(distance) FILTER (WHERE NOT limited) AS others, coalesce(avg(distance), 0) AS mean, coalesce(sum(distance * distance) / nullif(count(distance), 0), 0) AS square
+        count(distance) AS embedded, {others} AS others,
+        coalesce(avg(distance), 0) AS mean, coalesce(sum(distance * distance) / nullif(count(distance), 0), 0) AS square
     FROM (
         SELECT id, occurred_at, {limited} AS limited, embedding <#> (SELECT vector FROM asked) AS distance, lexical <#> %(lexical)s::sparsevec AS word_distance
         FROM {mind} OFFSET 0
@@ -134,9 +135,17 @@ RECENT = """(SELECT id FROM (
         SELECT id, occurred_at FROM {mind} ORDER BY occurred_at DESC, id LIMIT %(limit)s
     ) recent)"""
 
-# Parts: the condition for a memory to be of the session whose memories are limited, and to be of another one.
+# Parts: the condition for a memory to be of the session whose memories are limited, and to be of another one; the number of the latter
+# with a vector.
 LIMITED = "session = %(limited)s"
 OTHER_SESSIONS = " AND session <> %(limited)s"
+COUNT_OF_OTHERS = "count(distance) FILTER (WHERE NOT limited)"
+
+# Parts: the share of the sample that is admitted. With a session limit, enough memories of other sessions must be among the best.
+SHARE = "%(share)s::float8"
+SHARE_OF_OTHERS = (
+    f"(SELECT least(1, {SHARE} * %(documents)s / greatest(count(*), 1)) FROM {SCANNED_MIND}{OTHER_SESSIONS})"  # noqa: S608
+)
 
 # Part: the condition for a memory to be fetched as a possible best one: no worse than the limit guessed from the sample (`edge`).
 AMONG_THE_BEST = "(WHERE distance <= (SELECT distance FROM edge) OR word_distance < (SELECT word_distance FROM edge){or_timely})"

@@ -15,6 +15,7 @@ from django.db import connections
 
 from apps.agents.models import Agent
 from apps.memories.models import Memory
+from apps.memories.services.recall import scan
 from apps.memories.services.recall.recaller import Recaller, recall
 from apps.memories.services.store.remember import store
 from apps.tenants.scope import APP, tenant_transaction
@@ -27,6 +28,7 @@ from tests.integration.memories.recall.cache_and_scan import caching, recall_bot
 from tests.integration.memories.recall.random_minds import (
     NOW,
     QUERIES,
+    WORDS,
     populate,
     random_memories,
     random_vectors,
@@ -160,6 +162,27 @@ def test_a_limited_session_does_not_crowd_out_the_rest(mind: Agent) -> None:
     own_recalled, others = recalled[:3], recalled[3:]
     assert {memory.session for memory in own_recalled} == {"heartbeats"}
     assert sorted(memory.content for memory in others) == sorted(memory.content for memory in memories)
+
+
+def test_a_scan_with_a_session_limit_is_one_statement(mind: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
+    chance, runs = random.Random(5), list[str]()
+    own = turns(*(" ".join(chance.choices(WORDS, k=6)) for _ in range(1_800)), session="own")
+    with tenant_transaction(mind.tenant_id):
+        store(agent_id=mind.id, memories=own, vectors=random_vectors(chance, len(own)))
+    populate(mind, chance, 200)
+
+    def count_run(statement: str, **values: Any) -> Any:
+        runs.append(statement)
+        return fetch(statement, **values)
+
+    fetch = scan.fetch_packed
+    monkeypatch.setattr(scan, "fetch_packed", count_run)
+    options: dict[str, Any] = {"now": NOW, "session_limit": SessionLimit(session="own", most=3)}
+    for text in QUERIES:
+        vector = random_vectors(chance, 1)[0].tolist()
+        with tenant_transaction(mind.tenant_id), scanning():
+            Recaller().recall([RecallRequest(agent_id=mind.id, text=text, vector=vector, **options)])
+    assert len(runs) == len(QUERIES)
 
 
 def test_an_excluded_session_does_not_crowd_out_the_rest(mind: Agent) -> None:
