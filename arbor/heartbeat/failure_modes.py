@@ -235,7 +235,7 @@ def are_alike(first: frozenset[str], second: frozenset[str]) -> bool:
     # Most narratives differ in their words, and words are cheaper to compare than stems.
     if similarity(first, second) < WORDS_ALIKE:
         return first == second
-    stems, others = stems_of(first), stems_of(second)
+    stems, others = stems_of(first) - NARRATIVE_FRAME, stems_of(second) - NARRATIVE_FRAME
     # Without a thought or an action, narratives are nothing but fixed phrases.
     return stems == others or similarity(stems, others) >= SAME_STORY
 
@@ -249,8 +249,8 @@ def words_of(text: str) -> frozenset[str]:
 
 @lru_cache(maxsize=1_000)
 def stems_of(words: frozenset[str]) -> frozenset[str]:
-    """Return the stems of words, without stop words and fixed phrases."""
-    return frozenset(map(term_of, words - STOP_WORDS)) - NARRATIVE_FRAME
+    """Return the stems of words, without stop words."""
+    return frozenset(map(term_of, words - STOP_WORDS))
 
 
 def similarity(first: frozenset[str], second: frozenset[str]) -> float:

@@ -16,6 +16,7 @@ from django.db import connections
 from apps.agents.models import Agent
 from apps.memories.models import Memory
 from apps.memories.services.recall import scan
+from apps.memories.services.recall.packed_rows import fetch_packed
 from apps.memories.services.recall.recaller import Recaller, recall
 from apps.memories.services.store.remember import store
 from apps.tenants.scope import APP, tenant_transaction
@@ -173,9 +174,8 @@ def test_a_scan_with_a_session_limit_is_one_statement(mind: Agent, monkeypatch: 
 
     def count_run(statement: str, **values: Any) -> Any:
         runs.append(statement)
-        return fetch(statement, **values)
+        return fetch_packed(statement, **values)
 
-    fetch = scan.fetch_packed
     monkeypatch.setattr(scan, "fetch_packed", count_run)
     options: dict[str, Any] = {"now": NOW, "session_limit": SessionLimit(session="own", most=3)}
     for text in QUERIES:
