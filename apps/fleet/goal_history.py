@@ -82,4 +82,5 @@ def delete_progress(tenant_id: UUID, agent_id: UUID, before: datetime) -> int:
         latest = ProgressNote.objects.filter(goal_id=OuterRef("goal_id")).order_by("-at").values("at")
         old = ProgressNote.objects.filter(goal__in=open_goals, at__lt=before)
         oldest_retained = Subquery(latest[RETAINED_NOTES - 1 : RETAINED_NOTES])
-        return count + old.filter(at__lt=oldest_retained).delete()[0]
+        notes = list(old.filter(at__lt=oldest_retained).values_list("id", flat=True)[:_STEP])
+        return count + ProgressNote.objects.filter(id__in=notes).delete()[0]
