@@ -29,7 +29,7 @@ class NumberRange(click.FloatRange):
         """Parse the value."""
         number: float = super().convert(value, param, ctx)
         if not math.isfinite(number):
-            self.fail(f"{value!r} is no finite number", param, ctx)
+            self.fail(f"must be a finite number, got {value!r}", param, ctx)
         return number
 
 
