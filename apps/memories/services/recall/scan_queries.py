@@ -59,9 +59,11 @@ WITH asked AS MATERIALIZED (
 ), sample AS MATERIALIZED (
     SELECT embedding <#> (SELECT vector FROM asked) AS distance, lexical <#> %(lexical)s::sparsevec AS word_distance
     FROM {mind}{other_sessions} LIMIT %(sample)s
+), admitted AS MATERIALIZED (
+    SELECT {share} AS share
 ), edge AS MATERIALIZED (
-    SELECT coalesce(percentile_disc({share}) WITHIN GROUP (ORDER BY distance), 'infinity') AS distance,
-        least(percentile_disc({share}) WITHIN GROUP (ORDER BY word_distance), 0) AS word_distance
+    SELECT coalesce(percentile_disc((SELECT share FROM admitted)) WITHIN GROUP (ORDER BY distance), 'infinity') AS distance,
+        least(percentile_disc((SELECT share FROM admitted)) WITHIN GROUP (ORDER BY word_distance), 0) AS word_distance
     FROM sample
 ), scored AS MATERIALIZED (
     SELECT array_agg(ROW (id, distance, word_distance, {timely}, limited)) FILTER {among} AS places,
