@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -55,6 +56,7 @@ EXCEPTIONS: dict[tuple[str, str], str] = {
 _WORD = re.compile(r"\w+")
 
 
+@cache
 def table_owners() -> dict[str, str]:
     """Return the app of each table, read from the models."""
     return {
@@ -81,16 +83,20 @@ def declared_table(model: ast.ClassDef) -> str | None:
     )
 
 
-def tables_above() -> Iterator[tuple[str, str]]:
-    """Yield each file with the tables of higher apps that its strings name."""
+@cache
+def tables_above() -> list[tuple[str, str]]:
+    """Return each file with the tables of higher apps that its strings name."""
     owners = table_owners()
+    found = []
     for file in sources():
         if len(file.parts) < 3:
             continue
-        words = {word for text in strings(parse(file)) for word in _WORD.findall(text)}
-        for table in sorted(words & owners.keys()):
-            if ORDER.index(owners[table]) > ORDER.index(file.parts[1]):
-                yield str(file), table
+        named = owners.keys() & _WORD.findall((ROOT / file).read_text())
+        above = {table for table in named if ORDER.index(owners[table]) > ORDER.index(file.parts[1])}
+        if above:
+            words = {word for text in strings(parse(file)) for word in _WORD.findall(text)}
+            found += [(str(file), table) for table in sorted(above & words)]
+    return found
 
 
 def sources() -> Iterator[Path]:

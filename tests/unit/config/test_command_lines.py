@@ -28,6 +28,8 @@ def named_lines() -> Iterator[tuple[str, str]]:
     for path in _files():
         place = str(path.relative_to(ROOT))
         text = path.read_text(encoding="utf-8")
+        if "arbor " not in text:
+            continue
         if path.suffix == ".py":
             for literal in _literals(ast.parse(text)):
                 yield from ((place, line) for line in _MARKED.findall(literal))
@@ -50,12 +52,12 @@ def _files() -> Iterator[Path]:
 
 def _literals(module: ast.Module) -> Iterator[str]:
     inner = set()
+    # The walk reaches a string with values before its parts.
     for node in ast.walk(module):
         if isinstance(node, ast.JoinedStr):
             inner.update(node.values)
             yield "".join(str(part.value) if isinstance(part, ast.Constant) else "X" for part in node.values)
-    for node in ast.walk(module):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and node not in inner:
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and node not in inner:
             yield node.value
 
 

@@ -111,7 +111,11 @@ def _texts_by_command() -> dict[tuple[str, ...], set[str]]:
     """Return the texts in the test functions that call each command, and in the constants that they name, options among them."""
     given: dict[tuple[str, ...], set[str]] = {}
     for path in sorted((ROOT / "tests").rglob("*.py")):
-        module = ast.parse(path.read_text(encoding="utf-8"))
+        text = path.read_text(encoding="utf-8")
+        # A module without a text that begins with a dash has no option to give.
+        if '"-' not in text:
+            continue
+        module = ast.parse(text)
         constants = {
             target.id: set(_texts(statement.value))
             for statement in module.body
@@ -121,11 +125,15 @@ def _texts_by_command() -> dict[tuple[str, ...], set[str]]:
         }
         for function in ast.walk(module):
             if isinstance(function, ast.FunctionDef):
-                names = {part.id for part in ast.walk(function) if isinstance(part, ast.Name)}
-                texts = set(_texts(function)).union(*(constants[name] for name in names & constants.keys()))
-                for node in ast.walk(function):
-                    if called := _command_path(node, path):
-                        given.setdefault(called, set()).update(texts)
+                parts = list(ast.walk(function))
+                called = {command for part in parts if (command := _command_path(part, path))}
+                if called:
+                    names = {part.id for part in parts if isinstance(part, ast.Name)}
+                    texts = set(_texts(function)).union(
+                        *(constants[name] for name in names & constants.keys())
+                    )
+                    for command in called:
+                        given.setdefault(command, set()).update(texts)
     return given
 
 
@@ -144,10 +152,11 @@ def _command_path(node: ast.AST, path: Path) -> tuple[str, ...]:
         case ast.Call(func=ast.Attribute(attr="start")) if path.name == "test_up.py":
             return ("up",)
         case ast.Call(args=members) | ast.Tuple(elts=members) | ast.List(elts=members):
+            known = nodes()
             prefix: tuple[str, ...] = ()
             for member in members:
                 name = member.value if isinstance(member, ast.Constant) else None
-                if not isinstance(name, str) or (*prefix, name) not in nodes():
+                if not isinstance(name, str) or (*prefix, name) not in known:
                     break
                 prefix = (*prefix, name)
             return prefix if prefix in commands() else ()

@@ -6,6 +6,7 @@ import ast
 import importlib
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -39,6 +40,8 @@ COMPOSE_ONLY = {
 #: Services beside the workers, each of which runs the command of its name.
 OTHER_SERVICES = ("prepare", "scheduler", "web", "api", "flower")
 SECRET = re.compile(r"_KEY$|PASSWORD$|TOKEN$|SECRET$")
+#: In the text of every module that reads a setting.
+READING = re.compile(r"env\.|getenv|envvar|secret\(|whole_number\(|seconds\(|_port\(")
 
 
 def is_name(text: object) -> bool:
@@ -61,13 +64,16 @@ def names_read(tree: ast.AST) -> Iterator[str]:
                     yield str(keyword.value.value)
 
 
-def settings_read() -> set[str]:
+@cache
+def settings_read() -> frozenset[str]:
     """Return the settings that the code reads and an operator may set."""
     names: set[str] = set()
     for package in ("config", "workers", "apps", "arbor"):
         for file in (ROOT / package).rglob("*.py"):
-            names.update(names_read(ast.parse(file.read_text())))
-    return names - INTERNAL
+            text = file.read_text()
+            if READING.search(text):
+                names.update(names_read(ast.parse(text)))
+    return frozenset(names - INTERNAL)
 
 
 def settings_shown() -> dict[str, str]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from functools import cache
 from importlib import import_module
 from pathlib import Path
 
@@ -25,15 +24,9 @@ BUTTONS = {"Pause all agents"}
 _EXAMPLE = re.compile(r"^```python\n(.*?)^```", flags=re.DOTALL | re.MULTILINE)
 
 
-@cache
-def known_settings() -> set[str]:
-    """Return the names of all settings: to find them, every module is parsed."""
-    return settings_read() | COMPOSE_ONLY | INTERNAL
-
-
 def unknown_settings(text: str) -> set[str]:
     """Return the settings of Arbor in a text that no part of it reads; each may come from a file: NAME_FILE."""
-    known = known_settings()
+    known = settings_read() | COMPOSE_ONLY | INTERNAL
     return {
         name
         for name in _SETTING.findall(text)

@@ -307,13 +307,12 @@ def test_a_tokenizer_counts_for_its_models_and_a_wrong_file_is_found(
 def test_each_setting_is_varied_by_a_test() -> None:
     tests = "\n".join(file.read_text() for file in _files("tests") if file.name != Path(__file__).name)
     made_from = _attributes()
+    # As a keyword, as a key, as an argument of setattr or setenv, or assigned.
+    varied = set(re.findall(r"\b(\w+)[\"']?\s*[=:,\]]", tests))
     missing = [
         name
         for name in sorted(_settings() - PROBES.keys() - VARIED_BELOW)
-        # As a keyword, as a key, as an argument of setattr or setenv, or assigned.
-        if not any(
-            re.search(rf"\b{word}[\"']?\s*[=:,\]]", tests) for word in {name, *made_from.get(name, ())}
-        )
+        if not varied & {name, *made_from.get(name, ())}
     ]
     assert missing == [], "add a probe, or a test that sets it"
 
@@ -323,12 +322,13 @@ def test_each_setting_is_read_by_the_code() -> None:
         file.read_text() for file in _files("apps", "workers", "config") if file.parent != FOLDER
     )
     module = _text_of_settings()
+    read = set(re.findall(r"settings\.(\w+)", code))
     unread = [
         attribute
         for attributes in _attributes().values()
         for attribute in attributes - OF_DJANGO
         # By another part of the settings, or by the code.
-        if len(re.findall(rf"\b{attribute}\b", module)) < 2 and f"settings.{attribute}" not in code
+        if attribute not in read and len(re.findall(rf"\b{attribute}\b", module)) < 2
     ]
     assert unread == []
 
