@@ -34,17 +34,19 @@ def replaced(database: None) -> Iterator[list[Node]]:
         if migration.replaces
     }
     recorder = MigrationRecorder(connection)
+    before = recorder.applied_migrations().keys()
     replaced = [old for nodes in squashed.values() for old in nodes]
     for node in squashed:
         recorder.record_unapplied(*node)
-    for old in replaced:
+    for old in {*replaced} - before:
         recorder.record_applied(*old)
     yield replaced
     # A command may have closed the connection of the recorder.
     recorder = MigrationRecorder(connections[OWNER])
-    for old in (*replaced, STILL_EARLIER):
-        recorder.record_unapplied(*old)
-    for node in squashed.keys() - recorder.applied_migrations().keys():
+    after = recorder.applied_migrations().keys()
+    for node in after - before:
+        recorder.record_unapplied(*node)
+    for node in before - after:
         recorder.record_applied(*node)
 
 
