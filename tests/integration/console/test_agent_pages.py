@@ -29,9 +29,7 @@ from tests.factories.heartbeats import HeartbeatFactory
 from tests.factories.rows import minutes_ago
 from tests.factories.skills import AgentSkillFactory
 from tests.integration.console.test_metrics import TOKEN, read_figures, scrape
-from tests.integration.console.test_pages import QUERIES_AT_MOST
 from tests.support.console import World, page_of
-from tests.support.console_crawls import ViewerCrawl
 
 
 def set_notice_and_halt(world: World) -> Agent:
@@ -205,24 +203,6 @@ def test_an_agents_page_shows_its_mood_and_its_drives(viewer: Client, world: Wor
     assert 'data-drive="curiosity"' in text
     assert "curiosity <strong>presses</strong>" in text
     assert "rest <strong>" not in text
-
-
-def test_every_part_of_a_self_has_a_page_and_a_list(viewer_crawl: ViewerCrawl) -> None:
-    pages = [page for page in viewer_crawl.pages if "/selves/" in page.address]
-    names = ("belief", "beliefevidence", "boundary", "experience", "identityaspect", "peermodel")
-    for name in (*names, "preference", "proposal", "selfchange"):
-        addresses = [page.address for page in pages if f"/selves/{name}/" in page.address]
-        assert {address.endswith("/change/") for address in addresses} == {True, False}, name
-    for page in pages:
-        assert page.status == 200, page.address
-
-
-def test_every_page_of_goals_opens_with_few_queries(viewer_crawl: ViewerCrawl) -> None:
-    pages = [page for page in viewer_crawl.pages if "/goals/" in page.address]
-    assert len(pages) >= 14
-    for page in pages:
-        assert page.status == 200, page.address
-        assert len(page.queries) <= QUERIES_AT_MOST, page.address
 
 
 def test_a_goals_page_shows_its_parts_plans_memories_and_worth(viewer: Client, world: World) -> None:
