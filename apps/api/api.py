@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import orjson
@@ -120,10 +121,14 @@ class FastRenderer(BaseRenderer):
 class ArborAPI(NinjaAPI):
     """The API, whose OpenAPI document has the errors of each operation."""
 
-    def get_openapi_schema(self, **options: Any) -> OpenAPISchema:
-        """Return the OpenAPI document, with the response to an error for each operation."""
-        options.setdefault("path_prefix", PATH + "/")
-        document = super().get_openapi_schema(**options)
+    def get_openapi_schema(self, **_options: Any) -> OpenAPISchema:
+        """Return the OpenAPI document, with the response to an error for each operation. Do not change it."""
+        return self._document
+
+    @cached_property
+    def _document(self) -> OpenAPISchema:
+        # Built once: it takes half a second of a processor, and anybody may request it.
+        document = super().get_openapi_schema(path_prefix=PATH + "/")
         document["components"]["schemas"]["Problem"] = Problem.model_json_schema(
             ref_template="#/components/schemas/{model}"
         )

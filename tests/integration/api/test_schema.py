@@ -17,7 +17,7 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from apps.api.api import PATH
+from apps.api.api import PATH, api
 from apps.api.routers.selves import AspectInput, BeliefInput
 from apps.tenants.models import Tenant
 from arbor.selves.values import AspectKind, BeliefCategory, NewAspect, NewBelief
@@ -98,6 +98,11 @@ def test_a_text_of_the_documented_length_is_taken(
 
 def test_the_committed_document_is_up_to_date() -> None:
     assert DOCUMENT.read_text() == document()
+
+
+def test_the_document_is_built_once() -> None:
+    # Anybody may request it, and it takes half a second to build.
+    assert api.get_openapi_schema() is api.get_openapi_schema(path_params={})
 
 
 def test_the_document_describes_every_operation() -> None:
