@@ -1,6 +1,6 @@
 """A day of the demo's agents without a language model, on a clock that is moved.
 
-After the first hour the heartbeats are rarer, so that the day takes half a minute. `DEMO_DAY=full` keeps the demo's
+After the first hour the heartbeats are rarer, so that the day takes twenty seconds. `DEMO_DAY=full` keeps the demo's
 interval throughout; `DEMO_DAY_STORY` names a file for what the agents thought and did.
 """
 
@@ -38,7 +38,7 @@ from tests.support.moved_clock import MovedClock, moved_clock
 DAY = timedelta(hours=24)
 HOUR = timedelta(hours=1)
 #: The interval after the first hour, in seconds.
-LATER = 480
+LATER = 900
 FULL = os.environ.get("DEMO_DAY") == "full"
 STORY = os.environ.get("DEMO_DAY_STORY", "")
 
