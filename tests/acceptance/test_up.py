@@ -78,12 +78,12 @@ def test_the_first_start_leads_to_a_heartbeat(installation: Installation, port: 
     assert f"port {port} is taken" in installation.output
     assert "reflex policy" in installation.output
     installation.wait_for_heartbeats(1, within_s=FIRST_HEARTBEAT_WITHIN_S)
-    assert installation.status()["heartbeats"]["completed"] > 0
 
 
 def test_the_status_has_what_scripts_rely_on(installation: Installation) -> None:
     status = installation.status()
     assert {"completed", "failed", "skipped", "due", "oldest_due_s"} <= set(status["heartbeats"])
+    assert status["heartbeats"]["completed"] > 0
     assert {"agents", "queues", "workers", "backlogs", "urls"} <= set(status)
     assert all(status["queues"].values()), "every queue has a worker"
     assert {part["status"] for part in status["parts"]} == {"ready", "done"}
@@ -128,8 +128,14 @@ def test_the_file_of_addresses_contains_no_secret(installation: Installation) ->
     assert not [secret for secret in secrets if secret in text]
 
 
-def test_the_console_and_flower_require_a_login(installation: Installation) -> None:
-    urls = installation.status()["urls"]
+@pytest.fixture(scope="module")
+def urls(installation: Installation) -> dict[str, str]:
+    """Return the addresses of the parts; the ports stay until the end."""
+    found: dict[str, str] = installation.status()["urls"]
+    return found
+
+
+def test_the_console_and_flower_require_a_login(installation: Installation, urls: dict[str, str]) -> None:
     password = read_secrets(installation)["operator_password"]
     assert request_status(f"{urls['web']}admin/login/") == 200
     assert request_status(f"{urls['flower']}workers") == 401
@@ -139,44 +145,46 @@ def test_the_console_and_flower_require_a_login(installation: Installation) -> N
 
 
 @contextmanager
-def signed_in(installation: Installation) -> Iterator[httpx.Client]:
+def signed_in(installation: Installation, url: str) -> Iterator[httpx.Client]:
     """Sign in to the console as the first operator."""
     password = read_secrets(installation)["operator_password"]
-    with httpx.Client(
-        base_url=installation.status()["urls"]["web"], follow_redirects=True, timeout=20
-    ) as client:
+    with httpx.Client(base_url=url, follow_redirects=True, timeout=20) as client:
         form = {"username": "operator", "password": password}
         client.get("admin/login/")
         client.post("admin/login/", data=form | {"csrfmiddlewaretoken": client.cookies["csrftoken"]})
         yield client
 
 
-def first_agent(installation: Installation) -> dict[str, Any]:
+@pytest.fixture(scope="module")
+def agent(installation: Installation) -> dict[str, Any]:
     """Return an agent of the demo."""
-    agent: dict[str, Any] = json.loads(installation.arbor("agent", "list", "--json").stdout)["agents"][0]
-    return agent
+    first: dict[str, Any] = json.loads(installation.arbor("agent", "list", "--json").stdout)["agents"][0]
+    return first
 
 
-def request_heartbeat(installation: Installation) -> None:
+def request_heartbeat(installation: Installation, agent: dict[str, Any]) -> None:
     """Run a heartbeat of an agent by the workers; requested heartbeats are never skipped."""
-    result = installation.arbor("agent", "run", first_agent(installation)["name"], "--timeout", "50")
+    result = installation.arbor("agent", "run", agent["name"], "--timeout", "50")
     assert result.returncode == 0, result.stdout + result.stderr
 
 
-def test_a_chat_message_on_the_page_is_answered_at_once(installation: Installation) -> None:
-    agent = first_agent(installation)
-    with signed_in(installation) as client:
+def test_a_chat_message_on_the_page_is_answered_at_once(
+    installation: Installation, urls: dict[str, str], agent: dict[str, Any]
+) -> None:
+    with signed_in(installation, urls["web"]) as client:
         page = f"admin/agents/agent/{agent['id']}/chat/"
         message = {"text": "Who are you?", "csrfmiddlewaretoken": client.cookies["csrftoken"]}
         assert client.post(page, data=message).status_code == 200
         installation.wait_for(lambda: "answer by rule" in client.get(page).text, within_s=ANSWERED_WITHIN_S)
 
 
-def test_the_master_key_is_rotated_while_everything_runs(installation: Installation) -> None:
+def test_the_master_key_is_rotated_while_everything_runs(
+    installation: Installation, urls: dict[str, str], agent: dict[str, Any]
+) -> None:
     key = installation.folder / "secrets" / "master_key"
     before, processes = key.read_text(), {name: installation.part(name)["pid"] for name in ("web", "model")}
-    completed = installation.status()["heartbeats"]["completed"]
-    with signed_in(installation) as client:
+    completed = installation.completed_heartbeats()
+    with signed_in(installation, urls["web"]) as client:
         rotated = installation.arbor("keys", "rotate", "--json")
         assert rotated.returncode == 0, rotated.stderr
         assert json.loads(rotated.stdout)["changed"].keys() >= {"role passwords", "agent keys", "sessions"}
@@ -186,8 +194,8 @@ def test_the_master_key_is_rotated_while_everything_runs(installation: Installat
         assert (page.status_code, page.url.path) == (200, "/admin/sessions/"), "nobody is signed out"
     assert key.read_text() != before
     assert {name: installation.part(name)["pid"] for name in processes} == processes, "no part restarts"
-    request_heartbeat(installation)
-    assert installation.status()["heartbeats"]["completed"] > completed
+    request_heartbeat(installation, agent)
+    assert installation.completed_heartbeats() > completed
     assert json.loads(installation.arbor("doctor", "--json").stdout)["healthy"]
 
 
@@ -211,10 +219,12 @@ def test_a_killed_part_is_restarted(installation: Installation, name: str) -> No
     assert installation.part(name)["restarts"] == before["restarts"] + 1
 
 
-def test_heartbeats_resume_after_the_servers_were_killed(installation: Installation) -> None:
-    before = installation.status()["heartbeats"]["completed"]
-    request_heartbeat(installation)
-    assert installation.status()["heartbeats"]["completed"] > before
+def test_heartbeats_resume_after_the_servers_were_killed(
+    installation: Installation, agent: dict[str, Any]
+) -> None:
+    before = installation.completed_heartbeats()
+    request_heartbeat(installation, agent)
+    assert installation.completed_heartbeats() > before
 
 
 def test_ctrl_c_stops_everything_and_leaves_no_process(installation: Installation) -> None:
@@ -226,8 +236,7 @@ def test_ctrl_c_stops_everything_and_leaves_no_process(installation: Installatio
 
 def test_the_next_start_preserves_the_heartbeats(installation: Installation) -> None:
     installation.start()
-    status = installation.status()
-    assert status["heartbeats"]["completed"] > 0
+    assert installation.completed_heartbeats() > 0
     assert "shown at the first start" in installation.output
 
 
