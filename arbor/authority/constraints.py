@@ -16,7 +16,8 @@ from arbor.errors import CapabilityInvalid
 MAX_USES = 1_000_000
 #: The longest period of a rate: 31 days.
 MAX_PERIOD_S = 31 * 24 * 3600
-_DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
+_DAY_NAMES = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+_DAYS = tuple(name[:3] for name in _DAY_NAMES)
 _DAY_MINUTES = 24 * 60
 _WEEK_MINUTES = 7 * _DAY_MINUTES
 _WINDOWS_CACHED = 64
@@ -81,7 +82,7 @@ class TimeWindow:
         hours, _, days = text.strip().lower().partition(" ")
         try:
             start, end = (time.fromisoformat(part) for part in hours.split("-"))
-            named = tuple(sorted({_DAYS.index(day.strip()[:3]) for day in days.split(",")})) if days else ()
+            named = tuple(sorted({_day_number(day.strip()) for day in days.split(",")})) if days else ()
         except ValueError as error:
             raise CapabilityInvalid(
                 f"a time window is written like 09:00-17:00 or 09:00-17:00 mon,fri, got {text[:80]!r}"
@@ -106,6 +107,14 @@ class TimeWindow:
         """Return the first minute of the day, and the number of minutes."""
         begin, end = (at.hour * 60 + at.minute for at in (self.start, self.end))
         return begin, (end - begin) % _DAY_MINUTES
+
+
+def _day_number(text: str) -> int:
+    """Return the number of a day from the first three letters of its name or more. Raises ValueError."""
+    for number, name in enumerate(_DAY_NAMES):
+        if len(text) >= 3 and name.startswith(text):
+            return number
+    raise ValueError(f"{text!r} is no day")
 
 
 @lru_cache(maxsize=_WINDOWS_CACHED)
