@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, time
 from functools import lru_cache
 from typing import Any, Self
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+from zoneinfo import ZoneInfo
 
 import orjson
 
-from arbor.errors import CapabilityInvalid
+from arbor.clock import find_time_zone
+from arbor.errors import CapabilityInvalid, Invalid
 
 MAX_USES = 1_000_000
 #: The longest period of a rate: 31 days.
@@ -66,11 +67,9 @@ class TimeWindow:
         if not self.days or any(day not in range(7) for day in self.days):
             raise CapabilityInvalid(f"a time window has days of {', '.join(_DAYS)}")
         try:
-            ZoneInfo(self.zone)
-        except (ZoneInfoNotFoundError, ValueError, OSError) as error:
-            raise CapabilityInvalid(
-                f"there is no time zone {self.zone[:80]!r}; write one such as Europe/Berlin"
-            ) from error
+            find_time_zone(self.zone)
+        except Invalid as error:
+            raise CapabilityInvalid(str(error)) from error
 
     def __str__(self) -> str:
         days = "" if len(self.days) == len(_DAYS) else " " + ",".join(_DAYS[day] for day in self.days)
