@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from types import NoneType
 from typing import Any
 
 import yaml
+
+from arbor.errors import DefinitionInvalid
 
 MAX_FILE_LENGTH = 200_000
 MAX_DEPTH = 12
@@ -113,6 +115,17 @@ def read_markdown_file(text: str) -> ParsedFile:
     return ParsedFile(
         front=read.front, lines=read.lines, sections=sections, faults=(*read.faults, *body_faults)
     )
+
+
+def file_invalid[E: DefinitionInvalid](
+    error: type[E], *, kind: str, name: object, faults: Iterable[FileFault]
+) -> E:
+    """Return the error of a file, which lists its faults in the order of their lines; `kind` is a word such as template."""
+    # A value that is used for two parts yields the same fault twice.
+    lines = [str(fault) for fault in dict.fromkeys(sorted(faults, key=lambda fault: fault.line or 0))]
+    subject = f"{kind} {name}" if isinstance(name, str) else f"the {kind}"
+    count = "1 fault" if len(lines) == 1 else f"{len(lines)} faults"
+    return error(f"{subject} has {count}:\n" + "\n".join(f"  {line}" for line in lines), faults=lines)
 
 
 def path_text(path: Path, *, inside: bool = False) -> str:
