@@ -278,10 +278,11 @@ class EmbeddingFailed(ArborError):
 
 
 class DeliveryFailed(ArborError):
-    """The receiver did not accept the message; `final` where a retry does not help."""
+    """The receiver did not accept the message."""
 
     def __init__(self, message: str | None = None, *, final: bool = False) -> None:
         super().__init__(message)
+        #: Whether a retry does not help.
         self.final = final
 
 
