@@ -13,7 +13,7 @@ from pathlib import Path
 
 from arbor.errors import ConversationInvalid
 from arbor.memory.conversations.transcripts import (
-    Line,
+    NumberedLine,
     find_dialog,
     is_dated,
     is_plain,
@@ -122,7 +122,7 @@ def _load_document(path: Path) -> object:
         raise ConversationInvalid(f"{path} is nested too deeply to be a conversation") from exc
 
 
-def _lines(path: Path) -> Iterator[Line]:
+def _lines(path: Path) -> Iterator[NumberedLine]:
     """Yield the numbers and texts of lines that are not blank. Raises ConversationInvalid for a read error."""
     try:
         yield from _decode_lines(_raw_lines(path))
@@ -130,7 +130,7 @@ def _lines(path: Path) -> Iterator[Line]:
         raise _read_error(path, exc) from exc
 
 
-def _decode_lines(raw: Iterable[bytes]) -> Iterator[Line]:
+def _decode_lines(raw: Iterable[bytes]) -> Iterator[NumberedLine]:
     for number, line in enumerate(raw, start=1):
         if len(line) > MAX_LINE_BYTES:
             reason = f"a line must have at most {MAX_LINE_BYTES:,} bytes"
