@@ -21,7 +21,7 @@ MAX_DEPTH = 10
 ALL_AGENTS = "*"
 #: The beginning of the resource of an action, before the action's name.
 ACTION_PREFIX = "arbor://actions/execute/"
-#: The resource that lets an agent search the audit log of its organization.
+#: The resource that lets an agent search the audit log of its tenant.
 AUDIT_RESOURCE = "arbor://knowledge/audit/read"
 CAPABILITY_PREFIX = "cap_"
 
