@@ -79,12 +79,9 @@ class SealedRecord:
     #: None in records from before keys had ids.
     k: str | None = None
 
-    def to_json(self) -> dict[str, int | str]:
+    def to_json(self) -> dict[str, Any]:
         """Return the record {v, k, ct, iv, tag}, its bytes in base64."""
-        record: dict[str, int | str] = {
-            "v": self.v,
-            **{part: _to_base64(getattr(self, part)) for part in _PARTS},
-        }
+        record: dict[str, Any] = {"v": self.v, **{part: _to_base64(getattr(self, part)) for part in _PARTS}}
         return record if self.k is None else {**record, "k": self.k}
 
     @classmethod

@@ -59,7 +59,7 @@ class KeyChain:
         return self.keys[-1]
 
     def key(self, number: int) -> ChainKey | None:
-        """Return the key of a number."""
+        """Return the key of a number; None without one."""
         return next((key for key in self.keys if key.number == number), None)
 
     def verify(self) -> None:
