@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from functools import lru_cache
 
 from django.conf import settings
@@ -23,12 +22,6 @@ def search() -> WebSearch:
 def fetch() -> Fetch:
     """Return the page fetcher. Raises ConfigurationInvalid for an allow-list that cannot be parsed."""
     return WebFetch(allow=AllowList.of(settings.ARBOR_WEB_ALLOW), page_bytes=settings.ARBOR_WEB_PAGE_BYTES)
-
-
-# A forked child must not use its parent's connections.
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=search.cache_clear)
-    os.register_at_fork(after_in_child=fetch.cache_clear)
 
 
 def web_missing() -> str:

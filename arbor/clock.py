@@ -1,9 +1,10 @@
-"""The clock as a port, with a fake for tests."""
+"""The clock as a port, with a fake for tests, and the checks of times and time zones."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 from typing import Protocol
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from arbor.errors import Invalid
 
@@ -57,6 +58,14 @@ def check_time_zone(name: str, at: datetime | None) -> None:
     """Raise Invalid for a time without a time zone; `name` names the time in the error."""
     if at is not None and at.utcoffset() is None:
         raise Invalid(f"{name} must have a time zone, got {at.isoformat()}")
+
+
+def find_time_zone(name: str) -> ZoneInfo:
+    """Return a time zone by its name. Raises Invalid."""
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError) as error:
+        raise Invalid(f"there is no time zone {name[:80]!r}; write one such as Europe/Berlin") from error
 
 
 def format_time(at: datetime) -> str:

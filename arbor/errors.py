@@ -51,7 +51,7 @@ ArborError
 ├── DeliveryFailed            a receiver did not accept a message: it is retried, or a person decides
 ├── StaleLease                another worker has taken the heartbeat over
 ├── ApprovalLost              an approval was withdrawn or expired while its action ran; nothing was written
-└── ServerError               an embedded server or a process of the platform failed
+└── ServerError               an embedded server or a process of the installation failed
     ├── AlreadyRunning        another supervisor runs from this data folder
     └── ReaderKilled          the process that reads files of documents was killed from outside
 """
@@ -278,10 +278,11 @@ class EmbeddingFailed(ArborError):
 
 
 class DeliveryFailed(ArborError):
-    """The receiver did not accept the message; `final` where a retry does not help."""
+    """The receiver did not accept the message."""
 
     def __init__(self, message: str | None = None, *, final: bool = False) -> None:
         super().__init__(message)
+        #: Whether a retry does not help.
         self.final = final
 
 
@@ -317,7 +318,7 @@ class ApprovalLost(ArborError):
 
 
 class ServerError(ArborError):
-    """A server or process of the platform failed."""
+    """A server or process of the installation failed."""
 
 
 class AlreadyRunning(ServerError):

@@ -54,7 +54,7 @@ def setting_of(record: Record) -> str:
 
 
 def parse_ages(days: Mapping[Record, str]) -> dict[Record, timedelta | None]:
-    """Parse the age in days at which each kind of record is deleted; return None for 0 or an empty text: never.
+    """Parse the age in days at which each kind of record is deleted; 0 and an empty text become None, which is never.
 
     Raises ConfigurationInvalid for a text that is not an age, and for an age that is too low for its kind of record.
     """

@@ -20,7 +20,7 @@ class _Allowance:
 
 
 class RateLimiter:
-    """Allows each key a number of uses a minute, as a token bucket: used uses come back evenly, and unused ones add up to the limit."""
+    """Allows each key a number of uses a minute, as a token bucket: the uses of a key refill evenly, up to its limit."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock

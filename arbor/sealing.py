@@ -2,7 +2,7 @@
 
 A master key never encrypts anything itself: each use gets a key of its own, derived by HKDF-SHA256 with a label that
 names the purpose. Records are sealed with AES-256-GCM and bound to their row, so that a record copied to another row
-cannot be opened. While keys are rotated, two are open: the current one seals, both open.
+cannot be opened. During a rotation there are two keys: the current one seals, and both open.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _PARTS = ("ct", "iv", "tag")
 
 @dataclass(frozen=True, kw_only=True)
 class MasterKeys:
-    """The open master keys: the current one seals and opens, the other one, during a rotation, opens only."""
+    """The master keys of an installation: the current one seals and opens; the other one, during a rotation, only opens."""
 
     current: bytes = field(repr=False)
     other: bytes | None = field(default=None, repr=False)
@@ -70,7 +70,7 @@ class MasterKeys:
 
 @dataclass(frozen=True, kw_only=True)
 class SealedRecord:
-    """A secret at rest: version, ciphertext, initialisation vector, authentication tag, and the id of the master key."""
+    """A secret at rest: version, ciphertext, initialization vector, authentication tag, and the id of the master key."""
 
     v: int
     ct: bytes
@@ -79,12 +79,9 @@ class SealedRecord:
     #: None in records from before keys had ids.
     k: str | None = None
 
-    def to_json(self) -> dict[str, int | str]:
+    def to_json(self) -> dict[str, Any]:
         """Return the record {v, k, ct, iv, tag}, its bytes in base64."""
-        record: dict[str, int | str] = {
-            "v": self.v,
-            **{part: _to_base64(getattr(self, part)) for part in _PARTS},
-        }
+        record: dict[str, Any] = {"v": self.v, **{part: _to_base64(getattr(self, part)) for part in _PARTS}}
         return record if self.k is None else {**record, "k": self.k}
 
     @classmethod

@@ -25,7 +25,7 @@ from apps.heartbeats.services.reports.digests import (
 from apps.memories.services.jobs.job_runs import JobRunResult, run_job
 from apps.tenants.models import Tenant
 from apps.tenants.scope import OPS, tenant_transaction
-from arbor.audit.chain import SealSigner
+from arbor.agents.keys import SigningKey
 from arbor.audit.faults import ChainFault, FaultKind, RowKind
 from arbor.clock import Clock, SystemClock
 
@@ -73,7 +73,7 @@ def seal_audit(clock: Clock | None = None, sinks: Sequence[HeadSink] | None = No
     return JobRunResult(steps=result.steps, done=result.done + sealed, failed=result.failed)
 
 
-def seal_tenant(tenant_id: UUID, *, signer: SealSigner, now: datetime) -> int:
+def seal_tenant(tenant_id: UUID, *, signer: SigningKey, now: datetime) -> int:
     """Add one seal to a tenant's chain; return the number of sealed rows, 0 where nothing was left to seal."""
     chain = AuditChain(tenant_id=tenant_id)
     head = chain.head()

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from datetime import time
 from typing import Any
 from uuid import UUID
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from django.db import transaction
 
@@ -21,6 +20,7 @@ from apps.knowledge.services.active_skills import update_skill_versions
 from apps.tenants.scope import current_tenant
 from arbor.agents.energy import EnergyPolicy, EnergyTerms, check_terms
 from arbor.audit.changes import change_of
+from arbor.clock import find_time_zone
 from arbor.errors import Invalid
 from arbor.heartbeat.actions import DEFAULT_COSTS
 from arbor.heartbeat.budgets import BudgetKind
@@ -148,10 +148,7 @@ def _check_tiers(tiers: Any) -> None:
 
 
 def _check_hours(start: time | None, end: time | None, zone: str) -> None:
-    try:
-        time_zone = ZoneInfo(zone)
-    except (ZoneInfoNotFoundError, ValueError, OSError) as error:
-        raise Invalid(f"a time zone is one like Europe/Berlin or UTC, got {zone!r}") from error
+    time_zone = find_time_zone(zone)
     if (start is None) != (end is None):
         raise Invalid("active hours need a beginning and an end; give both, or neither for all hours")
     if start is not None and end is not None:

@@ -101,7 +101,7 @@ def append_schema(system: str, schema: Mapping[str, Any]) -> str:
     return f"{system}\n\n{instruction}" if system else instruction
 
 
-#: Dialects that a process stores; tenants choose the servers and models.
+#: The most dialects that a process stores: tenants choose the servers and models, so there may be any number of them.
 _MOST_DIALECTS = 10_000
 
 

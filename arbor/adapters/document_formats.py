@@ -100,8 +100,7 @@ def _read_markdown(content: bytes) -> ParsedDocument:
     if match := _FRONT_MATTER.match(text):
         title, text = _stated_title(match[1]), text[match.end() :]
     markdown = importlib.import_module("markdown_it").MarkdownIt("commonmark").enable("table")
-    rendered = ParsedDocument(blocks=tuple(html_blocks(markdown.render(text))))
-    return ParsedDocument(blocks=rendered.blocks, title=title)
+    return ParsedDocument(blocks=tuple(html_blocks(markdown.render(text))), title=title)
 
 
 def _stated_title(front_matter: str) -> str:

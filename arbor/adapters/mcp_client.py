@@ -165,7 +165,7 @@ def _reason(error: BaseException, server: ToolServerAddress, *, host: str, deadl
             return f"{host} cannot be reached"
     for found in errors:
         if isinstance(found, MCPError):
-            # Before the text is shortened, which could cut the secret in two.
+            # Scrubbed before it is shortened, which could cut the secret in two.
             return f"{host} reports an error: {one_line(server.scrub(found.error.message), _ERROR_LENGTH)}"
         # The library has no error class of its own for a version or a kind of answer that it does not know.
         if isinstance(found, ValidationError | RuntimeError):

@@ -180,7 +180,7 @@ def _usage(usage: Any) -> Usage:
 
 
 def _estimated_usage(request: ModelRequest, text: str) -> Usage:
-    """Estimate the tokens of a call for a server that counts none, so that limits of tokens hold there too."""
+    """Estimate the tokens of a call for a server that counts none, so that limits of tokens apply there too."""
     prompt = (request.system, *(message.content for message in request.messages))
     return Usage(input_tokens=sum(map(estimate_tokens, prompt)), output_tokens=estimate_tokens(text))
 

@@ -17,6 +17,7 @@ from functools import lru_cache, partial
 from ipaddress import ip_address
 from time import monotonic
 from typing import Any
+from weakref import WeakSet
 
 import httpcore
 import httpx
@@ -108,11 +109,17 @@ class DeadlineTransport(httpx.BaseTransport):
         idle_per_origin: int = IDLE_PER_ORIGIN,
         permits: Callable[[str], bool] | None = None,
     ) -> None:
-        self._capacity = threading.BoundedSemaphore(connections)
+        self._connections = connections
         self._idle_per_origin = idle_per_origin
         self._backend = DeadlineBackend(permits)
         self._by_proxy = permits is None
         self._tls = httpx.create_ssl_context()
+        self.begin_process()
+        _transports.add(self)
+
+    def begin_process(self) -> None:
+        """Begin without connections, in a forked child too: it must not speak on those of its parent."""
+        self._capacity = threading.BoundedSemaphore(self._connections)
         self._lock = threading.Lock()
         #: The idle connections of each server with the times since when they are idle, the last used at the end.
         self._idle: dict[Origin, list[tuple[float, httpcore.ConnectionPool]]] = {}
@@ -208,6 +215,19 @@ class DeadlineTransport(httpx.BaseTransport):
             connection.close()
 
 
+#: The transports of this process.
+_transports: WeakSet[DeadlineTransport] = WeakSet()
+
+
+def _begin_child() -> None:
+    for transport in _transports:
+        transport.begin_process()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_begin_child)
+
+
 class DirectClient(httpx.Client):
     """A client of a `DeadlineTransport` that can send a request without httpx's browser features.
 
@@ -264,9 +284,3 @@ def shared_client() -> DirectClient:
 def public_client() -> DirectClient:
     """Return this process's HTTP client that reaches public addresses only, for addresses that tenants enter."""
     return DirectClient(DeadlineTransport(permits=is_public))
-
-
-# A forked child must not speak on its parent's connections.
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=shared_client.cache_clear)
-    os.register_at_fork(after_in_child=public_client.cache_clear)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import ssl
 import time
 from collections.abc import Mapping
@@ -167,8 +166,3 @@ def _client(allow_private: bool) -> httpx.Client:
         # Receivers of several tenants share the client; none may see the cookies of another.
         cookies=no_cookies(),
     )
-
-
-# A forked child must not speak on its parent's connections.
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_client.cache_clear)

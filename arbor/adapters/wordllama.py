@@ -62,7 +62,7 @@ class _TokenVectors:
 
     def __init__(self, stored: npt.NDArray[np.float16]) -> None:
         self._stored = stored
-        # Memory that is not written takes none.
+        # Pages of this array that are never written take no memory.
         self._vectors = np.empty(stored.shape, dtype=np.float32)
         self._converted = np.zeros(len(stored), dtype=np.bool_)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
+from itertools import pairwise
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
@@ -58,7 +59,7 @@ class KeyChain:
         return self.keys[-1]
 
     def key(self, number: int) -> ChainKey | None:
-        """Return the key of a number."""
+        """Return the key of a number; None without one."""
         return next((key for key in self.keys if key.number == number), None)
 
     def verify(self) -> None:
@@ -79,7 +80,7 @@ class KeyChain:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SigningKey:
-    """The private key with which an agent signs, ready for use."""
+    """The private key with which an agent or the System Authority signs, ready for use."""
 
     public_id: str
     #: The number of the key in the agent's chain.
@@ -138,7 +139,7 @@ def _chain_fault(chain: KeyChain) -> str:
         return f"the chain of keys of {agent} has gaps: {[key.number for key in chain.keys]}"
     if public_id(chain.keys[0].public) != agent:
         return f"the first key of {agent} is another agent's: its hash is not the id"
-    for before, key in zip(chain.keys, chain.keys[1:], strict=False):
+    for before, key in pairwise(chain.keys):
         if not verify(before.public, _next_key_statement(chain, key.number, key.public), key.signature):
             return f"the key {key.number} of {agent} is not signed by the key before"
     return ""

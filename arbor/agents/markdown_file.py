@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from types import NoneType
 from typing import Any
 
 import yaml
+
+from arbor.errors import DefinitionInvalid
 
 MAX_FILE_LENGTH = 200_000
 MAX_DEPTH = 12
@@ -27,7 +29,7 @@ _HEADING = re.compile(r"#{1,2}\s+(.*?)[\s#]*")
 _FAST_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 #: The path of a value in the front matter: keys, and positions in lists.
-type Path = tuple[str | int, ...]
+type ValuePath = tuple[str | int, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,7 +46,7 @@ class FileFault:
         return f"{where}: {self.message}" if where else self.message
 
 
-type _FrontParts = tuple[dict[str, Any], dict[Path, int], list[FileFault]]
+type _FrontParts = tuple[dict[str, Any], dict[ValuePath, int], list[FileFault]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,7 +63,7 @@ class ParsedFile:
     """A parsed file: front matter, the line of each of its values, sections of the body, and faults."""
 
     front: dict[str, Any]
-    lines: Mapping[Path, int]
+    lines: Mapping[ValuePath, int]
     sections: tuple[FileSection, ...]
     faults: tuple[FileFault, ...]
 
@@ -71,7 +73,7 @@ class FrontMatter:
     """The front matter of a file with the line of each of its values, the rows of the body after it, and faults."""
 
     front: dict[str, Any]
-    lines: Mapping[Path, int]
+    lines: Mapping[ValuePath, int]
     body: list[str]
     #: The line of the body's first row.
     first_line: int
@@ -115,7 +117,18 @@ def read_markdown_file(text: str) -> ParsedFile:
     )
 
 
-def path_text(path: Path, *, inside: bool = False) -> str:
+def file_invalid[E: DefinitionInvalid](
+    error: type[E], *, kind: str, name: object, faults: Iterable[FileFault]
+) -> E:
+    """Return the error of a file, which lists its faults in the order of their lines; `kind` is a word such as template."""
+    # A value that is used for two parts yields the same fault twice.
+    lines = [str(fault) for fault in dict.fromkeys(sorted(faults, key=lambda fault: fault.line or 0))]
+    subject = f"{kind} {name}" if isinstance(name, str) else f"the {kind}"
+    count = "1 fault" if len(lines) == 1 else f"{len(lines)} faults"
+    return error(f"{subject} has {count}:\n" + "\n".join(f"  {line}" for line in lines), faults=lines)
+
+
+def path_text(path: ValuePath, *, inside: bool = False) -> str:
     """Format a path like `character.traits[2].intensity`; `inside`: as the continuation of another path."""
     text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
     return text if inside else text.removeprefix(".")
@@ -158,7 +171,7 @@ def _read_front_matter(text: str, *, first_line: int, loader: Any) -> _FrontPart
         return _unreadable("the front matter is not valid YAML: a value does not fit its tag (!)", first_line)
     if not isinstance(front, dict):
         return _unreadable("the front matter must be a list of `key: value`", first_line)
-    lines: dict[Path, int] = {}
+    lines: dict[ValuePath, int] = {}
     faults = list(_record_lines(node, (), first_line, lines))
     faults += [
         FileFault(line=line_of(lines, path), place=path_text(path), message=message)
@@ -191,7 +204,7 @@ def _structure_fault(text: str, first_line: int, loader: Any) -> FileFault | Non
 
 
 def _record_lines(
-    node: yaml.Node, path: Path, first_line: int, lines: dict[Path, int]
+    node: yaml.Node, path: ValuePath, first_line: int, lines: dict[ValuePath, int]
 ) -> Iterator[FileFault]:
     """Record the line of every value; a repeated key is an error, because YAML would silently use the last one."""
     lines[path] = node.start_mark.line + first_line
@@ -210,7 +223,7 @@ def _record_lines(
                 )
 
 
-def _find_unstorable(value: object, path: Path = ()) -> Iterator[tuple[Path, str]]:
+def _find_unstorable(value: object, path: ValuePath = ()) -> Iterator[tuple[ValuePath, str]]:
     """Find values that JSON cannot represent: the template is stored as JSON."""
     if isinstance(value, list):
         for at, item in enumerate(value):
@@ -229,7 +242,7 @@ def _find_unstorable(value: object, path: Path = ()) -> Iterator[tuple[Path, str
         yield path, f"is read as a {type(value).__name__}; put it in quotes to make it text"
 
 
-def line_of(lines: Mapping[Path, int], path: Path) -> int | None:
+def line_of(lines: Mapping[ValuePath, int], path: ValuePath) -> int | None:
     """Return the line of a value, or of its nearest parent that has one."""
     return next((lines[path[:end]] for end in range(len(path), -1, -1) if path[:end] in lines), None)
 

@@ -32,7 +32,7 @@ from arbor.agents.genome import (
     OptionalProse,
     Prose,
 )
-from arbor.agents.markdown_file import FileFault
+from arbor.agents.markdown_file import FileFault, file_invalid
 from arbor.agents.template_file import ReadTemplate, read_template_file, translate_errors
 from arbor.errors import CapabilityInvalid, TemplateInvalid
 from arbor.goals.likeness import same_goal
@@ -49,6 +49,7 @@ from arbor.goals.values import (
 )
 from arbor.knowledge.skills import MAX_SKILLS
 from arbor.knowledge.subscriptions import MAX_SUBSCRIPTIONS, SubscriptionRequest
+from arbor.quotations import clip
 
 # The capacity of a new agent: 20 thoughts and 10 interests fit into working memory (the origin's defaults), the active
 # and the queued goals into the backlog.
@@ -105,8 +106,7 @@ class InitialGoal(BaseModel):
     @property
     def heading(self) -> str:
         """Return the title on one line, or the description cut to a title's length."""
-        text = as_title(self.title) or as_title(self.description)
-        return text if len(text) <= LINE_LENGTH else text[: LINE_LENGTH - 1] + "…"
+        return clip(as_title(self.title) or as_title(self.description), LINE_LENGTH)
 
     @property
     def layer(self) -> GoalLayer:
@@ -226,7 +226,8 @@ def parse_template(text: str, *, known_actions: Collection[str]) -> TemplateSpec
         faults += _action_faults(template_file, known_actions)
         faults += _goal_faults(template_file, spec.initial_goals if spec is not None else ())
     if spec is None or faults:
-        raise _invalid(faults, name=template_file.parts.get("name"))
+        name = template_file.parts.get("name")
+        raise file_invalid(TemplateInvalid, kind="template", name=name, faults=faults)
     return spec
 
 
@@ -269,13 +270,3 @@ def _goal_faults(template_file: ReadTemplate, goals: Sequence[InitialGoal]) -> I
             line, place = template_file.locate(("initial_goals",))
             message = f"an agent has at most {most} goals of the layer {layer}, got {count}"
             yield FileFault(line=line, place=place, message=message)
-
-
-def _invalid(faults: list[FileFault], *, name: object) -> TemplateInvalid:
-    # A value that is used for two parts yields the same fault twice.
-    lines = [str(fault) for fault in dict.fromkeys(sorted(faults, key=lambda fault: fault.line or 0))]
-    subject = f"template {name}" if isinstance(name, str) else "the template"
-    count = "1 fault" if len(lines) == 1 else f"{len(lines)} faults"
-    return TemplateInvalid(
-        f"{subject} has {count}:\n" + "\n".join(f"  {line}" for line in lines), faults=lines
-    )

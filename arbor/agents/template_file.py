@@ -15,14 +15,14 @@ from arbor.agents.markdown_file import (
     FileFault,
     FileSection,
     ParsedFile,
-    Path,
+    ValuePath,
     line_of,
     path_text,
     read_markdown_file,
 )
 
 #: The path that each section of the body sets.
-SECTIONS: Mapping[str, Path] = {
+SECTIONS: Mapping[str, ValuePath] = {
     "Description": ("description",),
     "Nature": ("character", "nature"),
     "Background": ("character", "background"),
@@ -32,7 +32,7 @@ SECTIONS: Mapping[str, Path] = {
 }
 #: Keys at the top level of the front matter that belong to the character, and their paths. Where the character has
 #: values of its own, they take precedence in its prompt.
-CHARACTER_KEYS: Mapping[str, Path] = {
+CHARACTER_KEYS: Mapping[str, ValuePath] = {
     "relationship_style": ("character", "relationship_style"),
     "values": ("character", "values"),
 }
@@ -55,10 +55,10 @@ class ReadTemplate:
     parts: dict[str, Any]
     parsed: ParsedFile
     #: For parts whose position in the file differs from their path: the line and the name of that position.
-    moved: Mapping[Path, tuple[int | None, str]]
+    moved: Mapping[ValuePath, tuple[int | None, str]]
     faults: tuple[FileFault, ...]
 
-    def locate(self, path: Path) -> tuple[int | None, str]:
+    def locate(self, path: ValuePath) -> tuple[int | None, str]:
         """Return the line and the path of a part in the file."""
         for end in range(len(path), 0, -1):
             if moved_to := self.moved.get(path[:end]):
@@ -73,7 +73,7 @@ def read_template_file(text: str) -> ReadTemplate:
     """Parse a template file into its parts; errors are in `faults`."""
     file = read_markdown_file(text)
     parts = copy.deepcopy(file.front)
-    moved: dict[Path, tuple[int | None, str]] = {}
+    moved: dict[ValuePath, tuple[int | None, str]] = {}
     faults = [*file.faults, *_move_keys(parts, file, moved)]
     read_names: set[str] = set()
     for section in file.sections:
@@ -105,7 +105,7 @@ def translate_errors(
 
 
 def _move_keys(
-    parts: dict[str, Any], file: ParsedFile, moved: dict[Path, tuple[int | None, str]]
+    parts: dict[str, Any], file: ParsedFile, moved: dict[ValuePath, tuple[int | None, str]]
 ) -> Iterator[FileFault]:
     for key, path in CHARACTER_KEYS.items():
         if key not in parts:
@@ -119,7 +119,7 @@ def _move_keys(
 
 
 def _place_section(
-    parts: dict[str, Any], moved: dict[Path, tuple[int | None, str]], name: str, section: FileSection
+    parts: dict[str, Any], moved: dict[ValuePath, tuple[int | None, str]], name: str, section: FileSection
 ) -> Iterator[FileFault]:
     path, place = SECTIONS[name], f"## {name}"
     value: str | list[str] = _join_lines(section.text)
@@ -145,7 +145,7 @@ def _place_section(
         moved[path] = (section.line, place)
 
 
-def _duplicate_fault(line: int | None, place: str, path: Path) -> FileFault:
+def _duplicate_fault(line: int | None, place: str, path: ValuePath) -> FileFault:
     return FileFault(
         line=line,
         place=place,
@@ -153,13 +153,13 @@ def _duplicate_fault(line: int | None, place: str, path: Path) -> FileFault:
     )
 
 
-def _parent_of(parts: dict[str, Any], path: Path) -> Mapping[str, Any]:
+def _parent_of(parts: dict[str, Any], path: ValuePath) -> Mapping[str, Any]:
     """Return the mapping that contains the last key of a path of one or two keys."""
     parent = parts if len(path) == 1 else parts.get(str(path[0]))
     return parent if isinstance(parent, dict) else {}
 
 
-def _set_value(parts: dict[str, Any], path: Path, value: object) -> bool:
+def _set_value(parts: dict[str, Any], path: ValuePath, value: object) -> bool:
     """Put a value at a path; False if a part of the path is no mapping (which is a fault of its own)."""
     parent = parts if len(path) == 1 else parts.setdefault(str(path[0]), {})
     if not isinstance(parent, dict):
@@ -222,7 +222,7 @@ def _is_scalar(value: object) -> bool:
     return isinstance(value, (str, int, float, bool))
 
 
-def _known_keys(model: type[BaseModel], path: Path) -> Iterable[str]:
+def _known_keys(model: type[BaseModel], path: ValuePath) -> Iterable[str]:
     """List the keys allowed at a path of the file."""
     model_here = model
     for part in path:

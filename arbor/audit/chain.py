@@ -12,7 +12,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Protocol
+from typing import Any
 from uuid import UUID
 
 #: The version of the headers of seals. A new version has another set of digested fields.
@@ -28,17 +28,6 @@ _SIGNED_LABEL = b"arbor/audit-seal/v1\0"
 NO_SEAL = bytes(32)
 #: The chain of the installation's own records.
 PLATFORM = "platform"
-
-
-class SealSigner(Protocol):
-    """Signs seals, as `arbor.agents.keys.SigningKey` does."""
-
-    @property
-    def number(self) -> int:
-        """The number of the key."""
-
-    def sign(self, message: bytes) -> bytes:
-        """Return the signature of a message."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

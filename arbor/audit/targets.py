@@ -9,7 +9,7 @@ from arbor.errors import ConfigurationInvalid
 
 
 def check_heads_targets(*, file: str, url: str, allow_http: bool) -> None:
-    """Raise ConfigurationInvalid unless both are empty or usable: an absolute path, an https URL without a user."""
+    """Raise ConfigurationInvalid unless both are empty or usable: an absolute path, an https URL without a user or password."""
     if file and not PurePath(file).is_absolute():
         raise ConfigurationInvalid(
             f"ARBOR_AUDIT_HEADS_FILE must be empty or an absolute path, such as /mnt/worm/arbor-heads.jsonl, got {file!r}"
@@ -23,8 +23,8 @@ def check_heads_targets(*, file: str, url: str, allow_http: bool) -> None:
         parts = urlsplit("")
     schemes = ("https", "http") if allow_http else ("https",)
     # The URL is not quoted: its path and query may be secret.
-    if parts.scheme not in schemes or not parts.hostname or parts.username:
+    if parts.scheme not in schemes or not parts.hostname or parts.username or parts.password:
         raise ConfigurationInvalid(
-            f"ARBOR_AUDIT_HEADS_URL must be empty or begin with {' or '.join(f'{scheme}://' for scheme in schemes)} and a host, without a user"
+            f"ARBOR_AUDIT_HEADS_URL must be empty or begin with {' or '.join(f'{scheme}://' for scheme in schemes)} and a host, without a user or password"
             + ("" if allow_http else "; ARBOR_WEBHOOK_ALLOW_HTTP=true allows http")
         )

@@ -124,7 +124,7 @@ class Permission(StrEnum):
     WAITS = "waits"
     #: A rule or a person refuses the action.
     REFUSED = "refused"
-    #: Too many requests wait for a person to ask once more, or this heartbeat has asked for the same already.
+    #: The limit of waiting requests is reached, or this heartbeat has asked for the same already.
     FULL = "full"
 
 
@@ -183,8 +183,8 @@ def permission_of(
 
 # --- Streaks -------------------------------------------------------------------------------------------
 
-#: Approvals in a row after which `allow` is suggested, by prefix of the resource: what stays in the agent's mind, and what
-#: leaves it. A resource under a ceiling is never suggested.
+#: Approvals in a row after which `allow` is suggested: for an action that stays in the agent's mind, and for one that leaves it.
+#: A resource under a ceiling is never suggested.
 LOCAL_STREAK = 3
 OUTWARD_STREAK = 5
 _OUTWARD = ("reach_out_", "inquire_", "mcp.")

@@ -7,16 +7,18 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, time
 from functools import lru_cache
 from typing import Any, Self
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+from zoneinfo import ZoneInfo
 
 import orjson
 
-from arbor.errors import CapabilityInvalid
+from arbor.clock import find_time_zone
+from arbor.errors import CapabilityInvalid, Invalid
 
 MAX_USES = 1_000_000
 #: The longest period of a rate: 31 days.
 MAX_PERIOD_S = 31 * 24 * 3600
-_DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
+_DAY_NAMES = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+_DAYS = tuple(name[:3] for name in _DAY_NAMES)
 _DAY_MINUTES = 24 * 60
 _WEEK_MINUTES = 7 * _DAY_MINUTES
 _WINDOWS_CACHED = 64
@@ -65,11 +67,9 @@ class TimeWindow:
         if not self.days or any(day not in range(7) for day in self.days):
             raise CapabilityInvalid(f"a time window has days of {', '.join(_DAYS)}")
         try:
-            ZoneInfo(self.zone)
-        except (ZoneInfoNotFoundError, ValueError, OSError) as error:
-            raise CapabilityInvalid(
-                f"there is no time zone {self.zone[:80]!r}; write one such as Europe/Berlin"
-            ) from error
+            find_time_zone(self.zone)
+        except Invalid as error:
+            raise CapabilityInvalid(str(error)) from error
 
     def __str__(self) -> str:
         days = "" if len(self.days) == len(_DAYS) else " " + ",".join(_DAYS[day] for day in self.days)
@@ -81,7 +81,7 @@ class TimeWindow:
         hours, _, days = text.strip().lower().partition(" ")
         try:
             start, end = (time.fromisoformat(part) for part in hours.split("-"))
-            named = tuple(sorted({_DAYS.index(day.strip()[:3]) for day in days.split(",")})) if days else ()
+            named = tuple(sorted({_day_number(day.strip()) for day in days.split(",")})) if days else ()
         except ValueError as error:
             raise CapabilityInvalid(
                 f"a time window is written like 09:00-17:00 or 09:00-17:00 mon,fri, got {text[:80]!r}"
@@ -106,6 +106,14 @@ class TimeWindow:
         """Return the first minute of the day, and the number of minutes."""
         begin, end = (at.hour * 60 + at.minute for at in (self.start, self.end))
         return begin, (end - begin) % _DAY_MINUTES
+
+
+def _day_number(text: str) -> int:
+    """Return the number of a day from the first three letters of its name or more. Raises ValueError."""
+    for number, name in enumerate(_DAY_NAMES):
+        if len(text) >= 3 and name.startswith(text):
+            return number
+    raise ValueError(f"{text!r} is no day")
 
 
 @lru_cache(maxsize=_WINDOWS_CACHED)

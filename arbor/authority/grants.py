@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import Any
 
 from arbor.agents.capabilities import CapabilityUri
-from arbor.agents.identity import verify_hex
+from arbor.agents.identity import prefixed_bytes, verify_hex
 from arbor.authority.constraints import UNCONSTRAINED, Constraints
 from arbor.errors import CapabilityInvalid
 from arbor.workflows.values import START_WORKFLOW, WORKFLOW_PREFIX
@@ -21,11 +21,11 @@ MAX_DEPTH = 10
 ALL_AGENTS = "*"
 #: The beginning of the resource of an action, before the action's name.
 ACTION_PREFIX = "arbor://actions/execute/"
-#: The resource that lets an agent search the audit log of its organization.
+#: The resource that lets an agent search the audit log of its tenant.
 AUDIT_RESOURCE = "arbor://knowledge/audit/read"
 CAPABILITY_PREFIX = "cap_"
 
-_LABEL = b"arbor/capability/v1"
+_LABEL = "arbor/capability/v1"
 # Entries of the caches of one process; an entry is a few hundred bytes.
 _SIGNATURES_CACHED = 16_384
 _URIS_CACHED = 4_096
@@ -67,19 +67,18 @@ class Capability:
         return self._message
 
     def _encoded(self) -> bytes:
-        fields = (
+        return prefixed_bytes(
             _LABEL,
-            self.id.encode(),
-            self.tenant.encode(),
-            self.agent.encode(),
-            self.issuer.encode(),
-            str(self.resource).encode(),
+            self.id,
+            self.tenant,
+            self.agent,
+            self.issuer,
+            str(self.resource),
             self.constraints.canonical(),
-            self.parent_id.encode(),
-            str(self.depth).encode(),
-            self.granted_at.astimezone(UTC).isoformat().encode(),
+            self.parent_id,
+            self.depth,
+            self.granted_at.astimezone(UTC).isoformat(),
         )
-        return b"".join(len(part).to_bytes(4, "big") + part for part in fields)
 
     def is_signed_by(self, key: bytes) -> bool:
         """Return whether the key pair of a public key signed this grant. Results are cached."""

@@ -13,9 +13,9 @@ from uuid import UUID
 
 import orjson
 
-from arbor.agents.identity import verify_hex
+from arbor.agents.identity import prefixed_bytes, verify_hex
 
-_REQUEST_LABEL = b"arbor/request/v1"
+_REQUEST_LABEL = "arbor/request/v1"
 _TURN_LABEL = b"arbor/requests/v1"
 # The actions of a turn are checked one after another against one signature.
 _SIGNATURES_CACHED = 256
@@ -45,17 +45,17 @@ class ActionRequest:
 
     def digest(self) -> bytes:
         """Return the SHA-256 of the fields, each behind its length."""
-        fields = (
+        fields = prefixed_bytes(
             _REQUEST_LABEL,
-            self.resource.encode(),
-            self.agent.encode(),
-            self.at.astimezone(UTC).isoformat().encode(),
-            self.body_hash.encode(),
+            self.resource,
+            self.agent,
+            self.at.astimezone(UTC).isoformat(),
+            self.body_hash,
             self.nonce.heartbeat_id.bytes,
-            str(self.nonce.turn).encode(),
-            str(self.nonce.index).encode(),
+            self.nonce.turn,
+            self.nonce.index,
         )
-        return hashlib.sha256(b"".join(len(part).to_bytes(4, "big") + part for part in fields)).digest()
+        return hashlib.sha256(fields).digest()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

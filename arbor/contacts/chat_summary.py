@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from arbor.contacts.chat import RULE_SUMMARY_LENGTH, TURN_SHOWN_LENGTH
 from arbor.contacts.chat_view import TurnSummary, TurnView
 from arbor.contacts.values import Speaker
-from arbor.memory.text.summary import Line, extractive_summary
+from arbor.memory.text.summary import SpokenText, extractive_summary
 from arbor.models.token_counts import CountTokens
 
 #: The author of a summary that no model wrote.
@@ -16,9 +16,9 @@ RULE = "rule"
 
 def summarize_turns(turns: Sequence[TurnView], *, count: CountTokens) -> TurnSummary:
     """Summarize turns, at least one, by rule: their most central sentences, in order."""
-    lines = [Line(speaker=speaker_of(turn), text=turn.text[:TURN_SHOWN_LENGTH]) for turn in turns]
+    texts = [SpokenText(speaker=speaker_of(turn), text=turn.text[:TURN_SHOWN_LENGTH]) for turn in turns]
     return TurnSummary(
-        text=extractive_summary(lines, longest=RULE_SUMMARY_LENGTH),
+        text=extractive_summary(texts, longest=RULE_SUMMARY_LENGTH),
         turns=len(turns),
         tokens=sum(count(turn.text) for turn in turns),
         started_at=turns[0].at,

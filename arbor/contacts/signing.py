@@ -37,7 +37,7 @@ def signature(secret: bytes, *, at: int, body: bytes) -> str:
 def seal_secret(secret: str, *, keys: MasterKeys, tenant_id: UUID, row_id: UUID) -> dict[str, Any]:
     """Encrypt a secret so that only the current master key opens it, and only for this row: a channel, hook or webhook."""
     bound = _bound_data(tenant_id, row_id)
-    return dict(seal(secret.encode(), keys=keys, purpose=_SEAL_PURPOSE, bound=bound).to_json())
+    return seal(secret.encode(), keys=keys, purpose=_SEAL_PURPOSE, bound=bound).to_json()
 
 
 def open_secret(sealed: Mapping[str, Any], *, keys: MasterKeys, tenant_id: UUID, row_id: UUID) -> bytes:

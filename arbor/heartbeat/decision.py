@@ -19,8 +19,7 @@ from arbor.heartbeat.situation import ActionOffer
 from arbor.heartbeat.views import MatchedBoundary
 from arbor.knowledge.merging import SEARCH_KNOWLEDGE, SEARCH_MY_MEMORIES
 from arbor.tools.names import is_tool_action
-from arbor.tools.schemas import ARGUMENTS_DEPTH, read_arguments
-from arbor.tools.validation import arguments_fault
+from arbor.tools.schemas import ARGUMENTS_DEPTH, arguments_fault, read_arguments
 
 #: Precedes the list of possible actions in the reason of a refusal.
 POSSIBLE = "; possible: "

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from arbor.errors import ConfigurationInvalid
 from arbor.knowledge.blocks import Block, BlockKind, ParsedDocument, with_headings, with_offsets
@@ -154,7 +155,7 @@ def _parts(offset: int, block: Block, target: int) -> list[_BlockPart]:
     """Return the parts at whose ends a block may be cut, none longer than a passage."""
     ends = _ends(block)
     spans: list[tuple[int, int, int]] = []
-    for start, end in zip([0, *ends], ends, strict=False):
+    for start, end in pairwise([0, *ends]):
         spans += _bounded(block.text, start, end, target)
     return [
         _BlockPart(

@@ -50,10 +50,14 @@ def fuse(found: Iterable[FoundPassage], *, limit: int, min_similarity: float = -
     """
     passages = list(found)
     by_meaning = _ranks(
-        [p for p in passages if p.similarity is not None and p.similarity >= min_similarity],
+        [
+            passage
+            for passage in passages
+            if passage.similarity is not None and passage.similarity >= min_similarity
+        ],
         lambda passage: passage.similarity or 0.0,
     )
-    by_words = _ranks([p for p in passages if p.words > 0], lambda passage: passage.words)
+    by_words = _ranks([passage for passage in passages if passage.words > 0], lambda passage: passage.words)
     scored = [
         replace(passage, score=score)
         for passage in passages

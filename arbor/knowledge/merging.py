@@ -33,7 +33,7 @@ class SearchSource(StrEnum):
 
     #: The agent's own memories, by their vectors.
     MEMORY = "agent_memory"
-    #: What was done in the organization, by its message.
+    #: What was done in the tenant, by the messages of the audit log.
     AUDIT = "audit_log"
     #: Outputs of completed steps of workflows.
     WORKFLOW = "workflow_steps"

@@ -13,8 +13,16 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, StringConstraints, ValidationError
+from pydantic_core import ErrorDetails
 
-from arbor.agents.markdown_file import FileFault, FrontMatter, line_of, path_text, read_front_matter
+from arbor.agents.markdown_file import (
+    FileFault,
+    FrontMatter,
+    file_invalid,
+    line_of,
+    path_text,
+    read_front_matter,
+)
 from arbor.errors import Invalid, LimitReached, SkillInvalid
 
 #: The most skills of one agent (`active_skills`).
@@ -73,13 +81,8 @@ def digest_of(text: str) -> str:
 def parse_skill(text: str) -> SkillFile:
     """Parse a SKILL.md file. Raises SkillInvalid; its message and `faults` list all faults, each with line and key."""
     if len(text) > MAX_SKILL_LENGTH:
-        raise _invalid(
-            [
-                FileFault(
-                    message=f"a skill has at most {MAX_SKILL_LENGTH:,} characters, got {len(text):,}: split it"
-                )
-            ]
-        )
+        message = f"a skill has at most {MAX_SKILL_LENGTH:,} characters, got {len(text):,}: split it"
+        raise file_invalid(SkillInvalid, kind="skill", name=None, faults=[FileFault(message=message)])
     read = read_front_matter(text)
     faults = list(read.faults)
     front = None
@@ -96,7 +99,7 @@ def parse_skill(text: str) -> SkillFile:
             FileFault(line=read.first_line, message="the body is empty: write the instructions there")
         )
     if front is None or faults:
-        raise _invalid(faults, name=read.front.get("name"))
+        raise file_invalid(SkillInvalid, kind="skill", name=read.front.get("name"), faults=faults)
     return SkillFile(
         name=front.name,
         description=" ".join(front.description.split()),
@@ -149,7 +152,7 @@ def check_room(tokens: dict[str, int], room: SkillRoom) -> None:
     sizes = ", ".join(f"{name} {count:,}" for name, count in tokens.items())
     raise LimitReached(
         f"the skills take {total:,} tokens ({sizes}), and a prompt for {room.model} has room for {max(room.left, 0):,}: its window"
-        f" of {room.window:,} also holds the rules, actions and character ({room.fixed:,}), the situation (at least"
+        f" of {room.window:,} also contains the rules, actions and character ({room.fixed:,}), the situation (at least"
         f" {room.situation:,}) and the reply ({room.reply:,}). Skills are never cut: choose fewer or shorter ones, or a model"
         " with a larger window"
     )
@@ -168,14 +171,11 @@ def _translated(error: ValidationError, read: FrontMatter) -> Iterator[FileFault
     """Translate validation errors, each with its line and key."""
     for detail in error.errors(include_url=False):
         path = tuple(part for part in detail["loc"] if part not in ("str", "list[str]"))
-        yield FileFault(
-            line=line_of(read.lines, path), place=path_text(path), message=_fault(detail["type"], detail)
-        )
+        yield FileFault(line=line_of(read.lines, path), place=path_text(path), message=_fault(detail))
 
 
-def _fault(kind: str, detail: object) -> str:
-    assert isinstance(detail, dict)
-    match kind:
+def _fault(detail: ErrorDetails) -> str:
+    match detail["type"]:
         case "missing":
             return "is required"
         case "extra_forbidden":
@@ -195,11 +195,4 @@ def _fault(kind: str, detail: object) -> str:
             )
         case "list_type":
             return "must be a list of words, such as [finance, invoices]"
-    return str(detail["msg"])
-
-
-def _invalid(faults: Sequence[FileFault], *, name: object = None) -> SkillInvalid:
-    lines = [str(fault) for fault in dict.fromkeys(sorted(faults, key=lambda fault: fault.line or 0))]
-    subject = f"skill {name}" if isinstance(name, str) else "the skill"
-    count = "1 fault" if len(lines) == 1 else f"{len(lines)} faults"
-    return SkillInvalid(f"{subject} has {count}:\n" + "\n".join(f"  {line}" for line in lines), faults=lines)
+    return detail["msg"]

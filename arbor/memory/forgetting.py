@@ -30,7 +30,7 @@ CLEANUP_BELOW = 0.2
 GRACE = timedelta(days=1)
 #: The most episodic memories of one agent (seed 001, "Storage Quotas").
 QUOTA = 10_000
-#: The most memories of one agent by their other types. The origin of seed 000 has 500 of each, in a graph without an archive.
+#: The most memories of one agent of each other type. The origin of seed 000 has 500 of each, in a graph without an archive.
 KNOWLEDGE_QUOTAS: Mapping[MemoryType, int] = MappingProxyType(
     {MemoryType.SEMANTIC: 5_000, MemoryType.PROCEDURAL: 1_000, MemoryType.STRATEGIC: 1_000}
 )
@@ -44,7 +44,7 @@ def days_between(earlier: datetime, later: datetime) -> float:
 def relevance(*, importance: float, decay_rate: float, days_since_access: float) -> float:
     """Return `importance · e^(−decay_rate · days since the last access)`, from 0 to `importance` (seed 004).
 
-    Importance is from 0 to 1, the rate is per day. For a memory that was never accessed, the time of which it tells counts.
+    Importance is from 0 to 1, the rate is per day. For a memory that was never accessed, the days count from its event.
     """
     return importance * math.exp(-decay_rate * max(0.0, days_since_access))
 
@@ -62,7 +62,7 @@ def effective_importance(*, importance: float, uses: int) -> float:
 def decayed_importance(*, importance: float, days_since_use: float) -> float:
     """Return `importance · 0.95^(weeks since the last use)`, from 0 to `importance` (seed 001).
 
-    For a memory that was never used, its creation counts.
+    For a memory that was never used, the weeks count from its creation.
     """
     return importance * math.pow(RETAINED_PER_WEEK, max(0.0, days_since_use) / _DAYS_PER_WEEK)
 

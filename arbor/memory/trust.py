@@ -12,10 +12,10 @@ from arbor.clock import check_time_zone
 from arbor.errors import Invalid
 from arbor.memory.content import check_line
 
-#: The trust of a fact without a source, and the most that sources add to it (Hexis; their sum is 1).
+#: The trust of a fact without a source, and the most that sources add to it (seed 004's origin; their sum is 1).
 UNSUPPORTED = 0.15
 SUPPORTED = 0.85
-#: The most that agreement with beliefs adds to the trust of a fact (Hexis).
+#: The most that agreement with beliefs adds to the trust of a fact (seed 004's origin).
 ALIGNMENT_ADDS = 0.1
 #: Trust of a source that nobody has rated.
 DEFAULT_SOURCE_TRUST = 0.5
@@ -120,7 +120,7 @@ def reinforcement(sources: Iterable[Source]) -> float:
 
 
 def max_trust(sources: Iterable[Source]) -> float:
-    """Return the highest trust that these sources allow for a fact: `0.15 + 0.85 · reinforcement` (Hexis)."""
+    """Return the highest trust that these sources allow for a fact: `0.15 + 0.85 · reinforcement` (seed 004's origin)."""
     return min(1.0, UNSUPPORTED + SUPPORTED * reinforcement(sources))
 
 

@@ -10,7 +10,7 @@ from enum import StrEnum
 
 from arbor.errors import ModelError, ModelTimeout, ModelUnavailable
 
-#: Failures in a row that open the breaker, and seconds until the trial. Source: the origin project.
+#: Failures in a row that open the breaker, and seconds until the trial. Source: the origin.
 FAILURES_TO_OPEN = 3
 COOL_DOWN_S = 60.0
 
@@ -156,9 +156,3 @@ class Breakers:
             if provider not in self._breakers:
                 self._breakers[provider] = Breaker(provider, now=self._now, is_slow=is_slow)
             return self._breakers[provider]
-
-    def states(self) -> dict[str, BreakerState]:
-        """Return the state of each provider that was called."""
-        with self._lock:
-            breakers = list(self._breakers.values())
-        return {breaker.provider: breaker.state for breaker in breakers}

@@ -20,7 +20,7 @@ def seal_provider_key(
 ) -> dict[str, Any]:
     """Encrypt a key for one provider and address of one tenant, so that no other row of the table opens it."""
     bound = _bound_data(tenant_id, provider, base_url)
-    return dict(seal(key.encode(), keys=keys, purpose=_SEAL_PURPOSE, bound=bound).to_json())
+    return seal(key.encode(), keys=keys, purpose=_SEAL_PURPOSE, bound=bound).to_json()
 
 
 def unseal_provider_key(

@@ -6,7 +6,8 @@
     value     := word | number | 'quoted' | "quoted"
 
 A missing key reads as empty. `=` and `!=` compare numbers when both sides are numbers, text otherwise; the four
-orderings are true between numbers only."""
+orderings are true between numbers only.
+"""
 
 from __future__ import annotations
 

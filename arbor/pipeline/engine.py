@@ -1,7 +1,8 @@
 """The pipeline engine: runs the handlers of a graph on a state until one suspends or the graph ends.
 
 A handler is a function of the state, or a generator that yields needs and receives their answers. A run is then a
-generator too, and its driver answers the needs of several runs together. Nothing here reads or writes."""
+generator too, and its driver answers the needs of several runs together. Nothing here reads or writes.
+"""
 
 from __future__ import annotations
 

@@ -12,7 +12,6 @@ from arbor.pipeline.conditions import Condition, NodeOutcome
 # The follow-up loop of a heartbeat has ten round trips (seed 000, 6), and two retries.
 MAX_VISITS = 12
 
-
 # Always true: the condition of an edge whose DOT text has no `condition`.
 ALWAYS = Condition()
 
@@ -72,6 +71,7 @@ class Graph:
     start: str
 
     def edges_from(self, node: str) -> tuple[PipelineEdge, ...]:
+        """Return the edges that leave a node."""
         return self.edges.get(node, ())
 
     @property

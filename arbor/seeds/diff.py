@@ -14,8 +14,8 @@ from arbor.seeds.reading import SeedRow
 
 #: Differences of each section that are shown with their values.
 EXAMPLES = 20
-#: The columns that identify a row without an id, and any row where two agents are compared, whose ids differ: then other sections
-#: are left out.
+#: The columns that identify a row without an id, and each row where two agents are compared, because their ids differ. Such a
+#: comparison leaves out the sections that are missing here.
 _NATURAL: dict[str, tuple[str, ...]] = {
     "profile": (),
     "policy": (),

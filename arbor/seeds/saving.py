@@ -34,15 +34,17 @@ class SeedReason(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True)
-class SavedAt:
-    """A saved seed, as the policy sees it: `at` is the time when it was saved, which is later than its capture elsewhere."""
+class DatedSeed:
+    """A saved seed, as the policy sees it: `at` is the time when it was saved, which for an uploaded seed is after its capture."""
 
     id: UUID
     agent_id: UUID
     at: datetime
 
 
-def expired_seeds(saved: Iterable[SavedAt], *, existing: frozenset[UUID], now: datetime) -> tuple[UUID, ...]:
+def expired_seeds(
+    saved: Iterable[DatedSeed], *, existing: frozenset[UUID], now: datetime
+) -> tuple[UUID, ...]:
     """Return the ids of the seeds that are no longer saved; `existing` are the agents that are not destroyed."""
     expired: list[UUID] = []
     counts: dict[UUID, int] = {}

@@ -1,4 +1,4 @@
-"""JSON schemas of tools' arguments: reduced to their safe parts, summarized for prompts, and adapted to models' replies.
+"""JSON schemas of tools' arguments: reduced to their safe parts, summarized for prompts, adapted to models' replies, and applied.
 
 A schema is text of somebody else's server. It is stored without references, patterns and other parts whose evaluation has no
 bound, and checks nothing that it does not contain: the server checks its arguments itself.
@@ -6,10 +6,13 @@ bound, and checks nothing that it does not contain: the server checks its argume
 
 from __future__ import annotations
 
+import importlib
 import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
+from itertools import islice
 from typing import Any
 
 from arbor.errors import Invalid
@@ -34,6 +37,10 @@ DESCRIPTION_LENGTH = 200
 #: The most depth and characters of JSON of the arguments of a call.
 ARGUMENTS_DEPTH = 8
 ARGUMENTS_LENGTH = 16_000
+
+#: The most faults of a call's arguments that are shown, and characters of one of them.
+_FAULTS_SHOWN = 3
+_FAULT_LENGTH = 200
 
 _TYPES = frozenset({"string", "number", "integer", "boolean", "array", "object", "null"})
 _SCALARS = frozenset({"string", "number", "integer", "boolean"})
@@ -257,3 +264,19 @@ def _depth(value: Any, most: int = ARGUMENTS_DEPTH + 1) -> int:
     if most == 0:
         return 1
     return 1 + max((_depth(item, most - 1) for item in inner), default=0)
+
+
+def arguments_fault(arguments: dict[str, Any], schema: Schema) -> str:
+    """Return the faults of arguments by a schema of `reduced_schema`; empty for valid arguments."""
+    validator = _library().Draft202012Validator(schema)
+    faults = islice(validator.iter_errors(arguments), _FAULTS_SHOWN)
+    return "; ".join(
+        one_line(f"{'.'.join(str(part) for part in fault.path) or 'params'}: {fault.message}", _FAULT_LENGTH)
+        for fault in faults
+    )
+
+
+@lru_cache(maxsize=1)
+def _library() -> Any:
+    """Load jsonschema at the first call of a tool: most processes never call one."""
+    return importlib.import_module("jsonschema")

@@ -15,7 +15,7 @@ _SEAL_PURPOSE = "tool-server-secret"
 def seal_server_secret(secret: str, *, keys: MasterKeys, tenant_id: UUID, server_id: UUID) -> dict[str, Any]:
     """Encrypt a secret so that only the current master key opens it, and only for this server of this tenant."""
     bound = _bound_data(tenant_id, server_id)
-    return dict(seal(secret.encode(), keys=keys, purpose=_SEAL_PURPOSE, bound=bound).to_json())
+    return seal(secret.encode(), keys=keys, purpose=_SEAL_PURPOSE, bound=bound).to_json()
 
 
 def unseal_server_secret(

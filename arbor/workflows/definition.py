@@ -95,7 +95,7 @@ class StepSpec:
     max_tokens: int = DEFAULT_TOKENS
 
     def delay_before(self, attempt: int) -> timedelta:
-        """Return the delay before a try, from 2."""
+        """Return the delay before try number `attempt`, from 2 on."""
         return min(MAX_BACKOFF, self.backoff * (1 << max(0, attempt - 2)))
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from arbor.memory.text.summary import Line, extractive_summary
+from arbor.memory.text.summary import SpokenText, extractive_summary
 from arbor.models.ports import CallPurpose, ModelRequest, PromptMessage
 from arbor.quotations import Data
 from arbor.workflows.definition import StepSpec, find_placeholders, substitute
@@ -58,9 +58,9 @@ def step_prompt(spec: StepSpec, state: WorkflowState, *, nonce: str) -> StepProm
 
 def rule_output(context: Mapping[str, Any]) -> str:
     """Return the output of the rules for a prompt step: a summary of its values, or of the instruction without values."""
-    texts: Sequence[str] = [value for value in context.get("values", ()) if value.strip()]
-    lines = [Line(speaker="", text=text) for text in texts or [str(context.get("instruction", ""))]]
-    summary = extractive_summary(lines)
+    values: Sequence[str] = [value for value in context.get("values", ()) if value.strip()]
+    texts = [SpokenText(text=text) for text in values or [str(context.get("instruction", ""))]]
+    summary = extractive_summary(texts)
     return json.dumps({"summary": summary}, ensure_ascii=False) if context.get("json") else summary
 
 

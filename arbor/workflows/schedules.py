@@ -3,21 +3,13 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from cronsim import CronSim, CronSimError
 
+from arbor.clock import find_time_zone
 from arbor.errors import Invalid
 
 _FIELDS = 5
-
-
-def find_time_zone(name: str) -> ZoneInfo:
-    """Return a time zone by its name. Raises Invalid."""
-    try:
-        return ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError, OSError) as error:
-        raise Invalid(f"there is no time zone {name[:80]!r}; write one such as Europe/Berlin") from error
 
 
 def next_time(cron: str, zone: str, after: datetime) -> datetime:

@@ -14,12 +14,12 @@ from django.db import connections, transaction
 from apps.audit.models import AuditSeal, PlatformBlock, PlatformSeal, SealedBlock
 from apps.audit.services.chains import AuditChain
 from apps.tenants.scope import OPS
+from arbor.agents.keys import SigningKey
 from arbor.audit.chain import (
     NO_SEAL,
     Seal,
     SealedRow,
     SealHeader,
-    SealSigner,
     block_digest,
     pack_events,
     pack_heartbeats,
@@ -47,7 +47,7 @@ def add_seal(
     *,
     after: Seal | None,
     heartbeats: EndedHeartbeats,
-    signer: SealSigner,
+    signer: SigningKey,
     now: datetime,
 ) -> Seal | None:
     """Seal the next audit records of a chain with the heartbeats that ended meanwhile, in one transaction of the operations role.

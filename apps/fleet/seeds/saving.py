@@ -23,7 +23,7 @@ from arbor.errors import NotFound, SeedInvalid
 from arbor.seeds.id_mapping import derived_id
 from arbor.seeds.limits import MEGABYTE
 from arbor.seeds.manifest import SeedManifest
-from arbor.seeds.saving import AFTER_DESTRUCTION, DAILY, LATEST, SavedAt, SeedReason, expired_seeds
+from arbor.seeds.saving import AFTER_DESTRUCTION, DAILY, LATEST, DatedSeed, SeedReason, expired_seeds
 from arbor.signals import SignalName, signal
 
 #: A seed up to this size is written and read in memory, a larger one in a temporary file.
@@ -159,7 +159,7 @@ def sweep_saved_seeds() -> JobRunResult:
 def delete_expired_seeds(agent_id: UUID) -> int:
     """Delete an agent's saved seeds that the policy no longer retains, and return their number."""
     rows = SavedSeed.objects.filter(agent_id=agent_id).values_list("id", "saved_at")
-    saved = [SavedAt(id=seed_id, agent_id=agent_id, at=saved_at) for seed_id, saved_at in rows]
+    saved = [DatedSeed(id=seed_id, agent_id=agent_id, at=saved_at) for seed_id, saved_at in rows]
     existing = frozenset(Agent.objects.filter(id=agent_id).values_list("id", flat=True))
     expired = expired_seeds(saved, existing=existing, now=datetime.now(UTC))
     if expired:

@@ -46,7 +46,7 @@ from apps.tenants.statements import fetch
 from arbor.memory.maintenance.calls import Excerpt, left_out_of_prompt, maintenance_request
 from arbor.memory.text.extraction import concepts_in
 from arbor.memory.text.facts import facts_in
-from arbor.memory.text.summary import Line, extractive_summary
+from arbor.memory.text.summary import SpokenText, extractive_summary
 from arbor.models.handles import REFLEX_HANDLE, is_reflex
 from arbor.models.ports import CallPurpose, ModelRequest
 
@@ -164,7 +164,7 @@ def _summarize_by_rule(tenant_id: UUID, agent_id: UUID, episodes: Sequence[Unsum
             episode_id=episode.episode_id,
             size=episode.size,
             text=extractive_summary(
-                [Line(speaker=excerpt.role, text=excerpt.text) for excerpt in episode.excerpts]
+                [SpokenText(speaker=excerpt.role, text=excerpt.text) for excerpt in episode.excerpts]
             ),
             by=str(REFLEX_HANDLE),
         )

@@ -19,6 +19,7 @@ from apps.tenants.limits import check_row_limit
 from apps.tenants.scope import current_tenant
 from apps.workflows.models import Workflow, WorkflowRun, WorkflowVersion
 from arbor.audit.changes import AuditChange, change_of
+from arbor.clock import find_time_zone
 from arbor.errors import (
     AlreadyExists,
     ConfigurationInvalid,
@@ -31,7 +32,7 @@ from arbor.ids import read_id
 from arbor.memory.content import check_json, check_line
 from arbor.models.handles import Handle
 from arbor.workflows.definition import WorkflowDefinition, read_definition
-from arbor.workflows.schedules import find_time_zone, next_time
+from arbor.workflows.schedules import next_time
 from arbor.workflows.values import NAME_LENGTH, OPEN_RUNS
 
 DESCRIPTION_LENGTH = 500

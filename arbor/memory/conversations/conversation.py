@@ -13,7 +13,7 @@ from pathlib import Path
 
 from arbor.errors import ConversationInvalid
 from arbor.memory.conversations.transcripts import (
-    Line,
+    NumberedLine,
     find_dialog,
     is_dated,
     is_plain,
@@ -50,8 +50,6 @@ class Conversation:
     """A conversation that is being read; `items` can be iterated once."""
 
     format: ConversationFormat
-    #: The prefix of the names of the conversation's sessions.
-    name: str
     #: The highest `line` or `number` of the items, for a progress bar.
     total: int
     items: Iterator[Turn | BadLine]
@@ -78,12 +76,12 @@ def open_conversation(
         if format_ is ConversationFormat.LOCOMO:
             dialog = find_dialog(_load_document(path), name=path.name, sample=sample)
             items = read_dialog(dialog, name=dialog.sample[:_NAME_LENGTH] or name, start=start)
-            return Conversation(format=format_, name=dialog.sample or name, total=dialog.total, items=items)
+            return Conversation(format=format_, total=dialog.total, items=items)
         total = sum(1 for _ in _raw_lines(path))
     except (OSError, ValueError) as exc:
         raise _read_error(path, exc) from exc
     items = _READERS[format_](_lines(path), name=name, start=start)
-    return Conversation(format=format_, name=name, total=total, items=items)
+    return Conversation(format=format_, total=total, items=items)
 
 
 def _read_error(path: Path, exc: OSError | ValueError) -> ConversationInvalid:
@@ -124,7 +122,7 @@ def _load_document(path: Path) -> object:
         raise ConversationInvalid(f"{path} is nested too deeply to be a conversation") from exc
 
 
-def _lines(path: Path) -> Iterator[Line]:
+def _lines(path: Path) -> Iterator[NumberedLine]:
     """Yield the numbers and texts of lines that are not blank. Raises ConversationInvalid for a read error."""
     try:
         yield from _decode_lines(_raw_lines(path))
@@ -132,7 +130,7 @@ def _lines(path: Path) -> Iterator[Line]:
         raise _read_error(path, exc) from exc
 
 
-def _decode_lines(raw: Iterable[bytes]) -> Iterator[Line]:
+def _decode_lines(raw: Iterable[bytes]) -> Iterator[NumberedLine]:
     for number, line in enumerate(raw, start=1):
         if len(line) > MAX_LINE_BYTES:
             reason = f"a line must have at most {MAX_LINE_BYTES:,} bytes"

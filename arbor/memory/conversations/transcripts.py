@@ -36,7 +36,7 @@ _DATE_FORM = "%I:%M %p on %d %B, %Y"
 _LISTED_SAMPLES = 20
 
 #: The number of a line, and its text, or the reason why it cannot be read.
-type Line = tuple[int, str | BadLine]
+type NumberedLine = tuple[int, str | BadLine]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,17 +48,17 @@ class ParsedLine:
     at: datetime | None
 
 
-def read_messages(lines: Iterable[Line], *, name: str, start: datetime) -> Iterator[Turn | BadLine]:
+def read_messages(lines: Iterable[NumberedLine], *, name: str, start: datetime) -> Iterator[Turn | BadLine]:
     """Yield the turns of lines like `{"role": "user", "content": "Hi", "timestamp": 1700000000}`."""
     return _split_sessions(lines, _parse_message, name=name, start=start)
 
 
-def read_plain(lines: Iterable[Line], *, name: str, start: datetime) -> Iterator[Turn | BadLine]:
+def read_plain(lines: Iterable[NumberedLine], *, name: str, start: datetime) -> Iterator[Turn | BadLine]:
     """Yield the turns of lines like `Alice: hello`; a line that begins with white space continues the one before."""
     return _split_sessions(_unfold(lines), _parse_plain, name=name, start=start)
 
 
-def _unfold(lines: Iterable[Line]) -> Iterator[Line]:
+def _unfold(lines: Iterable[NumberedLine]) -> Iterator[NumberedLine]:
     pending: tuple[int, str] | None = None
     for number, line in lines:
         if isinstance(line, str) and pending is not None and line[:1] in (" ", "\t"):
@@ -77,7 +77,7 @@ def _unfold(lines: Iterable[Line]) -> Iterator[Line]:
 
 
 def _split_sessions(
-    lines: Iterable[Line], parse: Callable[[str], ParsedLine | str], *, name: str, start: datetime
+    lines: Iterable[NumberedLine], parse: Callable[[str], ParsedLine | str], *, name: str, start: datetime
 ) -> Iterator[Turn | BadLine]:
     """Yield a turn for each line, a new session after each gap; `parse` returns a text as the reason of a bad line."""
     session, position = 1, -1

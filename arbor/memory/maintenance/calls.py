@@ -14,7 +14,7 @@ from arbor.errors import ModelRejected
 from arbor.memory.importance import appraise
 from arbor.memory.text.extraction import MAX_CONCEPTS, concepts_in
 from arbor.memory.text.facts import MAX_FACTS, facts_in
-from arbor.memory.text.summary import SUMMARY_LENGTH, Line, extractive_summary
+from arbor.memory.text.summary import SUMMARY_LENGTH, SpokenText, extractive_summary
 from arbor.memory.values import MemoryType
 from arbor.models.ports import CallPurpose, ModelRequest, PromptMessage
 from arbor.quotations import Data
@@ -189,8 +189,8 @@ def rule_reply(purpose: CallPurpose, context: Mapping[str, Any]) -> dict[str, An
     memories: Sequence[Mapping[str, Any]] = context.get("memories", ())
     match purpose:
         case CallPurpose.SUMMARIZE:
-            lines = [Line(speaker=str(memory["role"]), text=str(memory["text"])) for memory in memories]
-            return {"summary": extractive_summary(lines)}
+            texts = [SpokenText(speaker=str(memory["role"]), text=str(memory["text"])) for memory in memories]
+            return {"summary": extractive_summary(texts)}
         case CallPurpose.EXTRACT:
             return {"memories": [{"n": n, **_extract(memory)} for n, memory in enumerate(memories, 1)]}
         case CallPurpose.WEIGH:

@@ -24,7 +24,7 @@ class HealthState(StrEnum):
 
     @property
     def rank(self) -> int:
-        """0, 1 or 2: the higher, the worse."""
+        """The position among the states, 0 to 2: the higher, the worse."""
         return list(HealthState).index(self)
 
 

@@ -318,11 +318,10 @@ def _links(image: MindImage, rows: Places, associations: Associations) -> Links:
     """Return the associations between candidates; associations with other memories are left out."""
     if not len(associations.share):
         return NO_LINKS
-    places = [
+    source, target = (
         _places(rows, image.by_id.rows_of(ids, among=image.active))
         for ids in (associations.source, associations.target)
-    ]
-    source, target = places
+    )
     known = (source >= 0) & (target >= 0)
     return Links(
         source=source[known], target=target[known], share=np.clip(associations.share[known], 0.0, 1.0)

@@ -30,8 +30,8 @@ _ENDS = re.compile(r"(?<=[.!?…])[\"'”’)\]]*\s+|(?<=[。！？])|\n+")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Line:
-    """One memory of an episode: its speaker, if any, and its text."""
+class SpokenText:
+    """A text to summarize, with its speaker, if any: a memory of an episode, a turn, an output."""
 
     speaker: str = ""
     text: str
@@ -44,12 +44,12 @@ class _Sentence:
     words: frozenset[str]
 
 
-def extractive_summary(lines: Sequence[Line], *, longest: int = SUMMARY_LENGTH) -> str:
+def extractive_summary(texts: Sequence[SpokenText], *, longest: int = SUMMARY_LENGTH) -> str:
     """Return the best sentences in order, with their speakers, in at most `longest` characters.
 
-    Short episodes are returned whole. Empty only when the lines have no text.
+    Short episodes are returned whole. Empty only when there is no text.
     """
-    sentences = list(_sentences(lines))
+    sentences = list(_sentences(texts))
     full_text = _join_sentences(sentences)
     if len(full_text) <= longest:
         return full_text
@@ -64,13 +64,13 @@ def extractive_summary(lines: Sequence[Line], *, longest: int = SUMMARY_LENGTH) 
     return _join_sentences([sentences[index] for index in sorted(chosen)])
 
 
-def _sentences(lines: Sequence[Line]) -> Iterator[_Sentence]:
-    for line in lines:
-        for piece in _ENDS.split(line.text):
+def _sentences(texts: Sequence[SpokenText]) -> Iterator[_Sentence]:
+    for spoken in texts:
+        for piece in _ENDS.split(spoken.text):
             text = " ".join(piece.split())
             if text:
                 words = frozenset(term_of(word) for word in words_of(text) if word not in STOP_WORDS)
-                yield _Sentence(speaker=" ".join(line.speaker.split()), text=text, words=words)
+                yield _Sentence(speaker=" ".join(spoken.speaker.split()), text=text, words=words)
 
 
 def _by_centrality(sentences: Sequence[_Sentence]) -> Iterator[int]:

@@ -300,23 +300,37 @@ def test_a_proxy_of_the_environment_is_used_but_not_for_this_machine(
     assert "secret" not in str(failure)
 
 
-def test_a_process_has_one_client_and_its_forked_child_another() -> None:
+def test_a_process_has_one_client() -> None:
     mine = shared_client()
     connect_model("ollama/llama3.2", Credentials(), breakers=Breakers())
     assert shared_client() is mine
+    mine.close()
+    shared_client.cache_clear()
+
+
+def test_a_forked_child_opens_connections_of_its_own(
+    stub: RunningStub, client: httpx.Client, opened: list[socket.socket]
+) -> None:
+    model = model_at(stub.base_url, client)
+    model.complete(request_with(), deadline_s=10)
     receiving, sending = multiprocessing.get_context("fork").Pipe(duplex=False)
 
-    child = multiprocessing.get_context("fork").Process(target=lambda: sending.send(shared_client() is mine))
+    def call() -> None:
+        for _ in range(2):
+            model.complete(request_with(), deadline_s=10)
+        sending.send(len(opened))
+
+    child = multiprocessing.get_context("fork").Process(target=call)
     with warnings.catch_warnings():
         # Python warns about forking a process with threads, the subject of this test.
         warnings.simplefilter("ignore", DeprecationWarning)
         child.start()
     child.join()
 
-    assert shared_client() is mine
-    assert receiving.recv() is False
-    mine.close()
-    shared_client.cache_clear()
+    assert child.exitcode == 0
+    assert receiving.recv() == 2
+    model.complete(request_with(), deadline_s=10)
+    assert len(opened) == 1
 
 
 class RecordingTransport(DeadlineTransport):

@@ -16,6 +16,7 @@ from tests.support.settings import read_settings
         ("ARBOR_AUDIT_HEADS_URL", "ftp://example.org/heads", "begin with https://"),
         ("ARBOR_AUDIT_HEADS_URL", "http://example.org/heads", "ARBOR_WEBHOOK_ALLOW_HTTP"),
         ("ARBOR_AUDIT_HEADS_URL", "https://ada:secret@example.org/", "without a user"),
+        ("ARBOR_AUDIT_HEADS_URL", "https://:secret@example.org/", "without a user"),
         ("ARBOR_AUDIT_HEADS_URL", "https://[::1/secret", "begin with https://"),
         ("ARBOR_AUDIT_SEAL_PERIOD_S", "0.1", "1 to 86400, got 0.1"),
     ],

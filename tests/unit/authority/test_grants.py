@@ -171,6 +171,7 @@ def test_a_damaged_signature_is_not_accepted(signature: str) -> None:
         ("22:00-06:00 sun", NOON.replace(hour=5), True),
         ("22:00-06:00 mon", NOON.replace(hour=5), False),
         ("09:00-17:00 sat,sun", NOON, False),
+        ("09:00-17:00 sat, Monday", NOON, True),
     ],
 )
 def test_a_window_is_open_in_its_hours(window: str, at: datetime, is_open: bool) -> None:
@@ -181,6 +182,8 @@ def test_a_window_is_open_in_its_hours(window: str, at: datetime, is_open: bool)
     "text",
     [
         *("", "9-17", "09:00", "09:00-09:00", "09:00-25:00", "09:00-17:00 someday"),
+        # A range would be read as its first day.
+        *("09:00-17:00 mon-fri", "09:00-17:00 mon tue", "09:00-17:00 mo"),
         # Neither seconds nor an offset would be stored.
         *("09:00-09:00:30", "09:00-17:00+02:00"),
     ],

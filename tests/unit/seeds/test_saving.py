@@ -6,17 +6,17 @@ from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
 from arbor.ids import uuid7
-from arbor.seeds.saving import LATEST, SavedAt, expired_seeds
+from arbor.seeds.saving import LATEST, DatedSeed, expired_seeds
 
 NOW = datetime(2026, 11, 23, 12, tzinfo=UTC)
 AGENT = uuid7()
 
 
-def saved(*ages: timedelta, agent_id: UUID = AGENT) -> list[SavedAt]:
-    return [SavedAt(id=uuid7(), agent_id=agent_id, at=NOW - age) for age in ages]
+def saved(*ages: timedelta, agent_id: UUID = AGENT) -> list[DatedSeed]:
+    return [DatedSeed(id=uuid7(), agent_id=agent_id, at=NOW - age) for age in ages]
 
 
-def expired(seeds: list[SavedAt], *existing: UUID) -> set[UUID]:
+def expired(seeds: list[DatedSeed], *existing: UUID) -> set[UUID]:
     return set(expired_seeds(seeds, existing=frozenset(existing), now=NOW))
 
 

@@ -9,8 +9,13 @@ import pytest
 
 from arbor.errors import Invalid
 from arbor.tools import schemas
-from arbor.tools.schemas import asked_arguments, describe_arguments, read_arguments, reduced_schema
-from arbor.tools.validation import arguments_fault
+from arbor.tools.schemas import (
+    arguments_fault,
+    asked_arguments,
+    describe_arguments,
+    read_arguments,
+    reduced_schema,
+)
 
 PLACE = {"type": "object", "properties": {"lat": {"type": "number"}}, "required": ["lat"]}
 WRITTEN: dict[str, Any] = {

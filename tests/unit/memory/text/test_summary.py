@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arbor.memory.text.summary import SUMMARY_LENGTH, Line, extractive_summary
+from arbor.memory.text.summary import SUMMARY_LENGTH, SpokenText, extractive_summary
 
 _WORDS = st.sampled_from(
     ["keel", "oak", "Lisbon", "sails", "the", "again", "compass", "gull", "tide", "rope"]
@@ -14,7 +14,7 @@ _WORDS = st.sampled_from(
 _SENTENCES = st.lists(_WORDS, min_size=1, max_size=12).map(lambda words: f"{' '.join(words)}.")
 _LINES = st.lists(
     st.builds(
-        Line,
+        SpokenText,
         speaker=st.sampled_from(["", "Ada", "Ben"]),
         text=st.lists(_SENTENCES, min_size=1, max_size=4).map(" ".join),
     ),
@@ -22,16 +22,16 @@ _LINES = st.lists(
 )
 
 
-def _lines(*texts: str) -> list[Line]:
-    return [Line(text=text) for text in texts]
+def _lines(*texts: str) -> list[SpokenText]:
+    return [SpokenText(text=text) for text in texts]
 
 
 def test_a_short_episode_is_quoted_completely_with_its_speakers() -> None:
     lines = [
-        Line(speaker="Ada", text="The keel is laid. It is oak."),
-        Line(speaker="Ada", text="From Galicia."),
-        Line(speaker="Ben", text="Good!"),
-        Line(text="I was glad."),
+        SpokenText(speaker="Ada", text="The keel is laid. It is oak."),
+        SpokenText(speaker="Ada", text="From Galicia."),
+        SpokenText(speaker="Ben", text="Good!"),
+        SpokenText(text="I was glad."),
     ]
     summary = "Ada: The keel is laid. It is oak. From Galicia. Ben: Good! I was glad."
     assert extractive_summary(lines) == summary
@@ -80,7 +80,7 @@ def test_an_episode_of_many_sentences_has_a_short_summary() -> None:
 
 
 @given(lines=_LINES, longest=st.integers(20, 300))
-def test_a_summary_is_bounded_and_quotes_only_its_lines(lines: list[Line], longest: int) -> None:
+def test_a_summary_is_bounded_and_quotes_only_its_lines(lines: list[SpokenText], longest: int) -> None:
     summary = extractive_summary(lines, longest=longest)
     assert len(summary) <= longest
     assert bool(summary) == any(line.text.strip() for line in lines)
