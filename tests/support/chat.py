@@ -6,11 +6,11 @@ import json
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from uuid import UUID
 
 import pytest
 from django.conf import settings
-from django.db import connections
 
 from apps.contacts.models import ChatMessage
 from apps.contacts.services.chat import answer_turn
@@ -19,6 +19,7 @@ from apps.heartbeats.services.calls.calls import execute_call
 from apps.tenants.scope import tenant_transaction
 from arbor.contacts.values import Speaker
 from arbor.models.ports import ScriptedModel, ScriptedStream, ScriptLine
+from tests.support.threads import in_own_connection
 
 
 def reply_text(reply: str, thinking: str = "") -> str:
@@ -41,8 +42,7 @@ def chat_worker(
     monkeypatch.setattr(calls, "model_for", lambda _handle: model)
     monkeypatch.setattr(settings, "ARBOR_DEFAULT_MODEL", model.handle)
     ends = threading.Event()
-    thread = threading.Thread(target=_work, args=[tenant_id, ends])
-    thread.start()
+    thread = in_own_connection(partial(_work, tenant_id, ends))
     try:
         yield model
     finally:
@@ -58,4 +58,3 @@ def _work(tenant_id: UUID, ends: threading.Event) -> None:
         for turn_id in turns - answered:
             answered.add(turn_id)
             answer_turn(tenant_id=tenant_id, turn_id=turn_id, execute=execute_call)
-    connections.close_all()

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import psycopg
 from django.db import connections
+from django.db.backends.postgresql.base import DatabaseWrapper
 from psycopg.pq import TransactionStatus
 from psycopg.sql import SQL, Composed, Identifier
 
-from apps.tenants.scope import OWNER, SERVING
+from apps.tenants.scope import APP, OWNER, SERVING
 from config.databases import PREPARING
 from config.environment import env, with_user
 
@@ -43,6 +45,49 @@ def prepare_statements(*, prepared: bool) -> None:
                 options[name] = value
             else:
                 del options[name]
+
+
+@contextmanager
+def connection_pool(size: int) -> Iterator[None]:
+    """Let all threads of this process share `size` connections of the application's role, as workers of the queue llm do."""
+    settings = connections.settings[APP]
+    before = {key: settings[key] for key in ("OPTIONS", "CONN_MAX_AGE", "CONN_HEALTH_CHECKS")}
+    connections[APP].close()
+    del connections[APP]
+    pool = {"min_size": 1, "max_size": size, "timeout": 10}
+    settings.update(
+        {"OPTIONS": {**before["OPTIONS"], "pool": pool}, "CONN_MAX_AGE": 0, "CONN_HEALTH_CHECKS": False}
+    )
+    try:
+        yield
+    finally:
+        connection = connections[APP]
+        assert isinstance(connection, DatabaseWrapper)
+        connection.close()
+        connection.close_pool()
+        del connections[APP]
+        settings.update(before)
+
+
+@contextmanager
+def recorded_statements(*aliases: str, control: bool = False) -> Iterator[list[str]]:
+    """Collect the statements of connections, by default of the application's, without BEGIN and COMMIT.
+
+    With `control`, those that only set up a transaction are collected too.
+    """
+    sent: list[str] = []
+
+    def record(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
+        if control or not sql.lstrip().upper().startswith(
+            ("SET ", "SELECT SET_CONFIG", "BEGIN", "SAVEPOINT")
+        ):
+            sent.append(sql)
+        return execute(sql, params, many, context)
+
+    with ExitStack() as stack:
+        for alias in aliases or (APP,):
+            stack.enter_context(connections[alias].execute_wrapper(record))
+        yield sent
 
 
 class DatabaseCleaner:

@@ -77,13 +77,15 @@ class Shell:
         passwords = self.folder / "pgpass"
         passwords.touch(mode=0o600)
         passwords.write_text(f"127.0.0.1:{server.port}:*:{user}:{password}\n")
-        place = {"PGHOST": "127.0.0.1", "PGPORT": str(server.port), "PGUSER": user, **more}
-        exported = re.sub(r"^export .*$", "", commands, flags=re.MULTILINE)
+        connection = {"PGHOST": "127.0.0.1", "PGPORT": str(server.port), "PGUSER": user, **more}
+        unexported = re.sub(r"^export .*$", "", commands, flags=re.MULTILINE)
         result = subprocess.run(
-            ["sh", "-euc", "umask 022\n" + exported.replace("arbor.dump", str(self.folder / "arbor.dump"))],
+            ["sh", "-euc", "umask 022\n" + unexported.replace("arbor.dump", str(self.folder / "arbor.dump"))],
             cwd=ROOT,
             env=environment(
-                PATH=f"{self._programs}{os.pathsep}{os.environ['PATH']}", PGPASSFILE=str(passwords), **place
+                PATH=f"{self._programs}{os.pathsep}{os.environ['PATH']}",
+                PGPASSFILE=str(passwords),
+                **connection,
             ),
             capture_output=True,
             text=True,

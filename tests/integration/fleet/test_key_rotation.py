@@ -15,7 +15,7 @@ from typing import Any
 import psycopg
 import pytest
 from django.contrib.auth import HASH_SESSION_KEY
-from django.db import connections
+from django.db import ProgrammingError, connections
 from django.urls import reverse
 
 from apps.agents.models import AgentKey
@@ -300,5 +300,5 @@ def test_a_killed_rotation_is_resumed(
 
 
 def test_the_serving_role_changes_nothing_else_of_a_key(secrets: Secrets) -> None:
-    with tenant_transaction(secrets.tenant.id), pytest.raises(Exception, match="permission denied"):
+    with tenant_transaction(secrets.tenant.id), pytest.raises(ProgrammingError, match="permission denied"):
         AgentKey.objects.update(public_key=b"other")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from uuid import UUID, uuid4
@@ -32,7 +31,7 @@ from arbor.goals.values import (
 )
 from arbor.heartbeat.goal_situation import view_goals
 from tests.factories.agents import AgentFactory
-from tests.support.threads import in_own_connection
+from tests.support.races import race
 
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
 
@@ -219,16 +218,12 @@ def test_concurrent_goals_fill_the_last_place_once(agent: Agent) -> None:
     with tenant_transaction(agent.tenant_id):
         for number in range(MAX_ACTIVE - 1):
             create_goal(agent_id=agent.id, title=f"Goal {number}", source=GoalSource.USER_REQUEST)
-    together = threading.Barrier(4)
 
     def add(number: int) -> None:
-        together.wait(10)
         with tenant_transaction(agent.tenant_id):
             create_goal(agent_id=agent.id, title=f"Late {number}", source=GoalSource.USER_REQUEST)
 
-    threads = [in_own_connection(partial(add, number)) for number in range(4)]
-    for thread in threads:
-        thread.join(20)
+    race(*(partial(add, number) for number in range(4)))
     with tenant_transaction(agent.tenant_id):
         goal_states = list(states(agent.id).values())
     assert (goal_states.count(GoalState.ACTIVE), goal_states.count(GoalState.QUEUED)) == (MAX_ACTIVE, 3)

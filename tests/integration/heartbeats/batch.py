@@ -5,12 +5,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from typing import Any
 from uuid import UUID
 
 import pytest
-from django.db import connections
 
 from apps.agents.models import Agent, AgentState, Percept, ScheduleState
 from apps.audit.models import AuditEvent
@@ -23,9 +21,10 @@ from apps.memories.models import BufferItem, Edge, Memory, MemoryAccess
 from apps.queues import Task, TaskMessage
 from apps.selves.models import Experience, Proposal
 from apps.tenants.models import Tenant
-from apps.tenants.scope import APP, tenant_transaction
+from apps.tenants.scope import tenant_transaction
 from tests.integration.heartbeats.conftest import make_due, schedule_of
 from tests.integration.heartbeats.fleet import Fleet
+from tests.support.database import recorded_statements
 
 EIGHT = 8
 
@@ -109,22 +108,6 @@ class Batch:
 
 def _advances(message: TaskMessage, agent_ids: set[str]) -> bool:
     return message.task is Task.ADVANCE and message.arguments["agent_id"] in agent_ids
-
-
-@contextmanager
-def recorded_statements(*, control: bool = False) -> Iterator[list[str]]:
-    """Collect the statements of the application's connection; with `control`, also those that only set up a transaction."""
-    sent: list[str] = []
-
-    def note(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
-        if control or not sql.lstrip().upper().startswith(
-            ("SET ", "SELECT SET_CONFIG", "BEGIN", "SAVEPOINT")
-        ):
-            sent.append(sql)
-        return execute(sql, params, many, context)
-
-    with connections[APP].execute_wrapper(note):
-        yield sent
 
 
 def shorten(statements: Iterable[str]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from typing import Any
+from uuid import UUID
 
 from apps.agents.models import Agent
 from apps.goals.models import Goal
@@ -40,9 +41,10 @@ def reply_giving_up(goal: Goal) -> str:
     return reply_of(goal_updates=[{"goal_id": str(goal.id), "state": "abandoned", "reason": "dull"}])
 
 
-def action_of(name: str, intent_id: str | None = None, **params: Any) -> dict[str, Any]:
-    """Return an action as a model writes it."""
-    return {"action": name, "params": params, "reasoning": "because", "intent_id": intent_id}
+def action_of(name: str, intent_id: UUID | str | None = None, **params: Any) -> dict[str, Any]:
+    """Return an action as a model writes it, as a step of a plan if it names an intent."""
+    intent = str(intent_id) if intent_id else None
+    return {"action": name, "params": params, "reasoning": "because", "intent_id": intent}
 
 
 def text_of(request: ModelRequest) -> str:

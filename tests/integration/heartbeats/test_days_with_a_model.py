@@ -100,7 +100,7 @@ def test_a_mind_with_one_thought_stays_tidy_for_days(
     for heading in ("What you have learned from acting", "Goals", "Recent experience"):
         lines = [re.sub(r"\d+", "", line) for line in section(last, heading).splitlines() if line]
         assert max(Counter(lines).values()) == 1, heading
-    # The narrative of the last heartbeat is told once, and facts are recalled beside narratives.
+    # The narrative of the last heartbeat appears once, and facts are recalled beside narratives.
     (number,) = re.findall(r"## Last heartbeat \((\d+)", last)
     assert last.count(f"Heartbeat {number}.") == 1
     assert FACT in section(last, "Memories that may matter now")

@@ -128,7 +128,7 @@ def test_decisions_of_people_reach_the_next_request(
     prompt = heartbeats.run(reply_of())
     shown = section_of(prompt, PRECEDENTS)
     assert "remember “The reef is two fathoms deep.”: approved: measured twice" in shown
-    # A denial that still counts is among the requests, and said once.
+    # A denial that still counts is among the requests, and listed once.
     assert prompt.count("hearsay") == 1
     send_message("Good morning to you!")
     assert PRECEDENTS not in heartbeats.run(reply_of())

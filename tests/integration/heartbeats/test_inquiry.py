@@ -19,7 +19,7 @@ from arbor.errors import ModelUnavailable, WebFailed
 from arbor.heartbeat.tiers import ThinkTier
 from arbor.models.ports import CallPurpose, ScriptedModel
 from arbor.web.ports import ScriptedPages, ScriptedSearch, SearchResult
-from tests.integration.heartbeats.conftest import REST, heartbeats_of, lose_lease
+from tests.integration.heartbeats.conftest import REST, first_action, heartbeats_of, lose_lease
 from tests.integration.heartbeats.fleet import Fleet
 from tests.integration.heartbeats.heartbeat_runner import Script, action_of, reply_of
 
@@ -80,11 +80,6 @@ def _calls(agent: Agent) -> list[ExternalCall]:
         return list(ExternalCall.objects.filter(agent_id=agent.id).order_by("requested_at"))
 
 
-def _action(agent: Agent) -> dict[str, Any]:
-    action: dict[str, Any] = heartbeats_of(agent)[-1].actions[0]
-    return action
-
-
 def test_a_shallow_inquiry_stores_an_answer_for_the_next_prompt(
     run_replies: Callable[..., ScriptedModel], agent: Agent, the_web: Web
 ) -> None:
@@ -92,11 +87,11 @@ def test_a_shallow_inquiry_stores_an_answer_for_the_next_prompt(
 
     last = heartbeats_of(agent)[-1]
     assert last.status == HeartbeatStatus.DONE, last.reason
-    assert (_action(agent)["outcome"], _action(agent)["cost"]) == ("success", 3)
+    assert (first_action(agent)["outcome"], first_action(agent)["cost"]) == ("success", 3)
     assert the_web.search.queries == ["reef depth"]
     assert sorted(the_web.pages.urls) == sorted(PAGES)
     with tenant_transaction(agent.tenant_id):
-        memory = Memory.objects.get(id=_action(agent)["memory_ids"][0])
+        memory = Memory.objects.get(id=first_action(agent)["memory_ids"][0])
         purposes = set(LedgerEntry.objects.values_list("purpose", flat=True))
     assert memory.content == f"{QUESTION} Eleven fathoms."
     assert [source["reference"] for source in memory.detail["sources"]] == [REEF, HARBOUR]
@@ -122,13 +117,13 @@ def test_a_deep_inquiry_recalls_searches_more_and_is_judged(
 
     assert len(the_web.search.queries) == 3
     assert [call.purpose for call in _calls(agent)][:4] == ["think", "web", "answer", "appraise"]
-    assert (_action(agent)["outcome"], _action(agent)["cost"]) == ("success", 6)
+    assert (first_action(agent)["outcome"], first_action(agent)["cost"]) == ("success", 6)
     assert "## What you remember" in model.requests[1].messages[0].content
     assert "Eleven fathoms." in model.requests[2].messages[0].content
     with tenant_transaction(agent.tenant_id):
-        memory = Memory.objects.get(id=_action(agent)["memory_ids"][0])
+        memory = Memory.objects.get(id=first_action(agent)["memory_ids"][0])
     assert memory.detail["confidence"] == 0.6
-    assert "two pages that may copy each other" in _action(agent)["brought"]
+    assert "two pages that may copy each other" in first_action(agent)["brought"]
 
 
 @pytest.mark.parametrize(
@@ -150,7 +145,7 @@ def test_an_inquiry_without_results_fails_and_stores_no_memory(
     the_web.open(results, pages)
     run_replies(reply_inquiring(), REST)
 
-    last, action = heartbeats_of(agent)[-1], _action(agent)
+    last, action = heartbeats_of(agent)[-1], first_action(agent)
     assert last.status == HeartbeatStatus.DONE
     assert (action["outcome"], action["cost"], action["memory_ids"]) == ("failure", 3, [])
     assert message in action["summary"]
@@ -180,7 +175,7 @@ def test_an_answer_that_cannot_be_used_is_not_stored(
 ) -> None:
     run_replies(reply_inquiring(), reply, REST)
 
-    action = _action(agent)
+    action = first_action(agent)
     assert (action["outcome"], action["memory_ids"]) == (outcome, [])
     assert message in action["summary"]
 
@@ -190,8 +185,8 @@ def test_an_answer_that_is_not_worth_keeping_is_only_read(
 ) -> None:
     run_replies(reply_inquiring(), ANSWER.replace("true", "false"), REST)
 
-    assert (_action(agent)["outcome"], _action(agent)["memory_ids"]) == ("success", [])
-    assert "Eleven fathoms." in _action(agent)["brought"]
+    assert (first_action(agent)["outcome"], first_action(agent)["memory_ids"]) == ("success", [])
+    assert "Eleven fathoms." in first_action(agent)["brought"]
 
 
 def test_a_deep_answer_without_appraisal_has_half_the_confidence(
@@ -199,9 +194,9 @@ def test_a_deep_answer_without_appraisal_has_half_the_confidence(
 ) -> None:
     run_replies(reply_inquiring("inquire_deep"), ANSWER, ModelUnavailable("away"), REST)
 
-    assert _action(agent)["outcome"] == "partial"
+    assert first_action(agent)["outcome"] == "partial"
     with tenant_transaction(agent.tenant_id):
-        assert Memory.objects.get(id=_action(agent)["memory_ids"][0]).detail["confidence"] == 0.45
+        assert Memory.objects.get(id=first_action(agent)["memory_ids"][0]).detail["confidence"] == 0.45
 
 
 @pytest.mark.parametrize("away", ["answer", "appraise"])
@@ -221,14 +216,14 @@ def test_an_inquiry_falls_back_to_the_next_model_of_its_tier(
     run_replies(reply_inquiring("inquire_deep"), *replies, REST)
 
     assert heartbeats_of(agent)[-1].status == HeartbeatStatus.DONE, heartbeats_of(agent)[-1].reason
-    assert _action(agent)["outcome"] == "success"
+    assert first_action(agent)["outcome"] == "success"
     calls = [(call.purpose, call.model, call.status) for call in _calls(agent) if call.purpose == away]
     assert calls == [
         (away, "scripted/first", CallStatus.FAILED),
         (away, "scripted/second", CallStatus.COMPLETE),
     ]
     with tenant_transaction(agent.tenant_id):
-        assert Memory.objects.get(id=_action(agent)["memory_ids"][0]).detail["confidence"] == 0.6
+        assert Memory.objects.get(id=first_action(agent)["memory_ids"][0]).detail["confidence"] == 0.6
 
 
 def test_sources_share_the_window_of_the_model_that_is_asked(
@@ -262,7 +257,7 @@ def test_an_inquiry_without_a_web_is_refused_with_the_setting(
     model = run_replies(reply_inquiring())
 
     assert "inquire_shallow" not in model.requests[0].system
-    last, action = heartbeats_of(agent)[-1], _action(agent)
+    last, action = heartbeats_of(agent)[-1], first_action(agent)
     assert (action["verdict"], action["outcome"], action["cost"]) == ("unavailable", "blocked", 0)
     assert "ARBOR_SEARCH_URL" in action["summary"]
     assert last.energy_end == last.energy_start

@@ -327,7 +327,7 @@ def test_only_other_agents_of_the_tenant_can_be_written_to(
         assert not Percept.objects.filter(kind="peer_message").exists()
 
 
-def test_an_agent_that_reads_nothing_gets_no_messages_without_end(
+def test_an_agent_that_reads_nothing_gets_few_messages(
     run_replies: Callable[..., str],
     agent: Agent,
     tenant: Tenant,

@@ -16,7 +16,7 @@ from apps.heartbeats.models import HeartbeatStatus
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import Invalid
 from arbor.goals.values import GoalState
-from tests.integration.heartbeats.batch import recorded_statements, shorten
+from tests.integration.heartbeats.batch import shorten
 from tests.integration.heartbeats.conftest import (
     change_policy,
     heartbeats_of,
@@ -26,6 +26,7 @@ from tests.integration.heartbeats.conftest import (
     state_of,
 )
 from tests.integration.heartbeats.fleet import Fleet
+from tests.support.database import recorded_statements
 
 
 def count_calls(agent: Agent) -> int:

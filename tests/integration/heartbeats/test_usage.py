@@ -39,6 +39,7 @@ from tests.integration.heartbeats.conftest import (
 )
 from tests.integration.heartbeats.fleet import Fleet
 from tests.integration.heartbeats.heartbeat_runner import Script
+from tests.support.threads import in_own_connection
 
 
 @pytest.fixture(autouse=True)
@@ -209,12 +210,10 @@ def test_an_agent_halted_while_the_limit_is_lifted_resumes(
 
     def lift() -> None:
         limit_tenant(slug=tenant.slug, limits={"daily_beats": None}, actor="test")
-        connections.close_all()
 
     def lift_limit_and_plan(*args: Any, **kwargs: Any) -> NextHeartbeat:
         # The heartbeat has read the limit that is lifted now, and goes on once the change waits for its lock or is done.
-        started.append(Thread(target=lift))
-        started[-1].start()
+        started.append(in_own_connection(lift))
         with connections[APP].cursor() as cursor:
             blocked = False
             while started[-1].is_alive() and not blocked:
@@ -226,7 +225,7 @@ def test_an_agent_halted_while_the_limit_is_lifted_resumes(
         patched.setattr(orientation, "next_heartbeat", lift_limit_and_plan)
         assert "the day's budget is used up" in run_heartbeat(fleet, agent).reason
     (thread,) = started
-    thread.join()
+    thread.join(20)
     assert schedule_of(agent).next_due_at <= datetime.now(UTC) + timedelta(minutes=3)
 
 

@@ -91,7 +91,7 @@ def test_a_model_names_concepts(mind: Agent, fleet: Fleet, scripted: Script) -> 
         TALK[2]: {"voyage"},
         TALK[3]: {"ship", "repair"},
     }
-    assert waiting_for(mind, "unextracted") == set(), "one without concepts waits no longer either"
+    assert waiting_for(mind, "unextracted") == set(), "the memory without concepts waits no longer either"
     assert "[2] 2024-03-01 12:01, Ada: Breakfast" in model.requests[0].messages[0].content
     assert [entry.purpose for entry in ledger_of(mind)] == ["extract"]
     consolidate()
@@ -135,7 +135,7 @@ def test_memories_of_a_failed_call_are_left_out(mind: Agent, fleet: Fleet, scrip
     assert call.status == CallStatus.FAILED
     remember_talk(mind, "The cask leaks.", session="later")
     consolidate()
-    assert fleet.messages == [], "what was wrong may still be"
+    assert fleet.messages == [], "the cause of the failure may persist"
     move_into_past(mind, timedelta(hours=2))
     consolidate()
     fleet.run()
@@ -150,7 +150,7 @@ def test_a_memory_that_was_purged_meanwhile_is_skipped(mind: Agent, fleet: Fleet
     consolidate()
     _purge(mind, ids[0])
     fleet.run()
-    assert model.requests == [], "its text is in the prompt"
+    assert model.requests == [], "the prompt contains the text of the purged memory"
     consolidate()
     fleet.run()
     assert set(concepts_of(mind)) == set(TALK[1:])
@@ -301,7 +301,7 @@ def test_importance_is_the_mean_of_rule_and_model(
     assert waiting_for(mind, "unweighed") == set()
     consolidate()
     fleet.run()
-    assert importance_of(mind, plain) == pytest.approx((before + 0.9) / 2), "once"
+    assert importance_of(mind, plain) == pytest.approx((before + 0.9) / 2), "the model's weight counts once"
     assert {call.purpose for call in calls_of(mind)} == {"extract", "weigh"}
 
 

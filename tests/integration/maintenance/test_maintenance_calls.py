@@ -142,7 +142,7 @@ def test_a_lost_message_is_sent_again_at_growing_intervals(
     fleet.messages.clear()
     move_into_past(agent, timedelta(minutes=5))
     recover_maintenance_calls()
-    assert fleet.messages == [], "the second hint is believed in for longer"
+    assert fleet.messages == [], "the second message has more time"
     move_into_past(agent, timedelta(minutes=6))
     recover_maintenance_calls()
     fleet.run()
@@ -297,7 +297,8 @@ def test_waiting_retries_use_no_room(
     fleet.run()
     assert {call.status for call in calls_of(agent)} == {CallStatus.PENDING}
     maintain_episodes()
-    assert (len(calls_of(agent)), len(calls_of(foreign_mind))) in [(3, 2), (4, 2), (3, 3), (4, 3)]
+    # The tenant that is visited first takes all, the other one its share.
+    assert (len(calls_of(agent)), len(calls_of(foreign_mind))) in [(4, 2), (3, 3)]
 
 
 def test_a_maintenance_call_keeps_its_subject(agent: Agent, fleet: Fleet) -> None:

@@ -117,7 +117,7 @@ def upkeep_of(agent: Agent) -> dict[UUID, Upkeep]:
 def neighbors_of(agent: Agent, memory_id: UUID) -> dict[UUID, float]:
     """Return the stored neighborhood of a memory."""
     stored = upkeep_of(agent)[memory_id].neighbors or {}
-    return {UUID(memory_id): weight for memory_id, weight in stored.items()}
+    return {UUID(neighbor): weight for neighbor, weight in stored.items()}
 
 
 def stale_of(agent: Agent) -> set[UUID]:

@@ -19,10 +19,11 @@ from apps.memories.models import Memory, MemoryAccess, Term
 from apps.memories.services.recall.mind_cache import MindCache
 from apps.memories.services.store.remember import store
 from apps.tenants.models import Tenant
-from apps.tenants.scope import APP, tenant_transaction
+from apps.tenants.scope import tenant_transaction
 from arbor.embedding.models import EmbeddingModel
 from arbor.memory.values import MemoryStatus, NewMemory
 from tests.factories.agents import AgentFactory
+from tests.support.database import recorded_statements
 from tests.support.embedders import RemoteEmbedder, registered_embedder
 from tests.support.races import race
 
@@ -79,14 +80,8 @@ def vacuum(database: None, superuser: psycopg.Connection[Any]) -> Callable[[], N
 @pytest.fixture
 def statements(database: None) -> Iterator[list[str]]:
     """Return the list of statements that the application's connection has run, without BEGIN and COMMIT."""
-    executed: list[str] = []
-
-    def record(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
-        executed.append(sql)
-        return execute(sql, params, many, context)
-
-    with connections[APP].execute_wrapper(record):
-        yield executed
+    with recorded_statements(control=True) as sent:
+        yield sent
 
 
 def a_memory(content: str, **parts: Any) -> NewMemory:

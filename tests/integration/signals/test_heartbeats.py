@@ -12,11 +12,12 @@ from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import StaleLease
 from arbor.signals import SignalName
-from tests.integration.heartbeats.batch import MakeAgent, batch_of_eight, recorded_statements
+from tests.integration.heartbeats.batch import MakeAgent, batch_of_eight
 from tests.integration.heartbeats.conftest import REST, last_heartbeat, run_heartbeat
 from tests.integration.heartbeats.fleet import Fleet
 from tests.integration.heartbeats.heartbeat_runner import Script, action_of, reply_of
 from tests.integration.signals.conftest import names_of, signals_of
+from tests.support.database import recorded_statements
 
 
 def test_a_heartbeat_signals_its_start_steps_and_end(fleet: Fleet, agent: Agent, scripted: Script) -> None:

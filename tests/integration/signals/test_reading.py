@@ -11,7 +11,6 @@ from uuid import UUID
 
 import psycopg
 import pytest
-from django.db import connections
 
 from apps.agents.models import Agent
 from apps.fleet.history import sweep_history
@@ -21,12 +20,13 @@ from apps.signals.services.emission import collected_signals, dropped_on_error, 
 from apps.signals.services.positions import continue_positions, functions_from
 from apps.signals.services.reading import SignalFilter, horizon, read_latest_signals, read_signals
 from apps.tenants.models import Tenant
-from apps.tenants.scope import APP, tenant_transaction
+from apps.tenants.scope import tenant_transaction
 from arbor.clock import FrozenClock
 from arbor.errors import Invalid
 from arbor.signals import Cursor, SignalName, signal
 from tests.integration.heartbeats.batch import MakeAgent
 from tests.integration.signals.conftest import names_of, signals_of
+from tests.support.threads import in_own_connection
 
 
 def emit_lessons(agent_id: UUID, *numbers: int) -> None:
@@ -47,15 +47,13 @@ def emitted_in_open_transaction(agent: Agent, *given: int) -> Iterator[None]:
     """Emit in a transaction of another connection, which commits when the block ends."""
     emitted, over = threading.Event(), threading.Event()
 
-    def run() -> None:
+    def emit_and_wait() -> None:
         with tenant_transaction(agent.tenant_id):
             emit_lessons(agent.id, *given)
             emitted.set()
             over.wait(timeout=60)
-        connections[APP].close()
 
-    thread = threading.Thread(target=run)
-    thread.start()
+    thread = in_own_connection(emit_and_wait)
     assert emitted.wait(timeout=60)
     try:
         yield

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
@@ -16,7 +15,6 @@ from django.db import (
     connections,
     transaction,
 )
-from django.db.backends.postgresql.base import DatabaseWrapper
 
 from apps.memories.models import Memory
 from apps.tenants.models import Tenant
@@ -25,6 +23,8 @@ from arbor.errors import TenantRequired
 from config.servers.postgres import EmbeddedPostgres
 from tests.factories.memories import MemoryFactory
 from tests.integration.tenancy.conftest import TenantRows, fetch_raw
+from tests.support.database import connection_pool
+from tests.support.threads import in_own_connection
 
 
 def visible_contents() -> set[str]:
@@ -146,44 +146,20 @@ def test_a_user_scope_inside_a_tenant_reads_only_its_own_rows(ours: TenantRows) 
 
 
 def test_a_new_thread_starts_without_a_tenant(ours: TenantRows) -> None:
-    results: list[object] = []
-
     def read() -> None:
-        try:
-            results.append(visible_contents())
+        assert visible_contents() == set()
+        with pytest.raises(TenantRequired):
             Memory.objects.count()
-        except TenantRequired as error:
-            results.append(type(error))
-        finally:
-            connection.close()
 
     with tenant_transaction(ours.id):
-        thread = threading.Thread(target=read)
-        thread.start()
-        thread.join()
-    assert results == [set(), TenantRequired]
+        in_own_connection(read).join(20)
 
 
 @pytest.fixture
 def pooled(database: None) -> Iterator[None]:
     """Serve through a psycopg pool of two connections, as workers of the queue llm do."""
-    settings = connections.settings[APP]
-    before = {key: settings[key] for key in ("OPTIONS", "CONN_MAX_AGE", "CONN_HEALTH_CHECKS")}
-    connections[APP].close()
-    del connections[APP]
-    pool = {"min_size": 1, "max_size": 2, "timeout": 10}
-    settings.update(
-        {"OPTIONS": {**before["OPTIONS"], "pool": pool}, "CONN_MAX_AGE": 0, "CONN_HEALTH_CHECKS": False}
-    )
-    try:
+    with connection_pool(2):
         yield
-    finally:
-        connection = connections[APP]
-        assert isinstance(connection, DatabaseWrapper)
-        connection.close()
-        connection.close_pool()
-        del connections[APP]
-        settings.update(before)
 
 
 def test_a_pool_of_two_serves_many_threads_of_two_tenants(

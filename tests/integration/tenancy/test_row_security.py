@@ -147,7 +147,7 @@ FORBIDDEN = {
     "raise a member": "UPDATE tenants_membership SET role = 'owner'",
     "dismiss a member": "DELETE FROM tenants_membership",
     "change an agent's key": "UPDATE agents_agentkey SET public_key = ''",
-    "take an agent's key": "DELETE FROM agents_agentkey",
+    "delete an agent's key": "DELETE FROM agents_agentkey",
     "write a tenant": "INSERT INTO tenants_tenant SELECT * FROM tenants_tenant",
     "rename a tenant": "UPDATE tenants_tenant SET name = 'mine'",
     "change a built-in template": "UPDATE agents_builtintemplate SET spec = '{}'",

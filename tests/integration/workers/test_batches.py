@@ -31,6 +31,7 @@ from apps.queues import (
 from apps.tenants.models import Tenant
 from tests.integration.heartbeats.conftest import REST, heartbeats_of, make_due
 from tests.integration.heartbeats.fleet import Fleet
+from tests.integration.heartbeats.heartbeat_runner import Script
 from workers import tasks
 
 HERE, THERE = uuid4(), uuid4()
@@ -74,7 +75,7 @@ def test_a_lost_agent_gets_a_message_of_its_own(celery: Celery, broker: redis.Re
 
 
 def test_each_agent_of_a_message_has_its_own_heartbeat(
-    fleet: Fleet, agent: Agent, celery: Celery, scripted: Any
+    fleet: Fleet, agent: Agent, celery: Celery, scripted: Script
 ) -> None:
     scripted(REST)
     make_due(agent)
@@ -94,7 +95,7 @@ def test_calls_of_a_message_run_at_once_with_threads(
     tenant: Tenant,
     new_agent: Callable[..., Agent],
     celery: Celery,
-    scripted: Any,
+    scripted: Script,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     agents = [new_agent(tenant, name=f"agent {number}") for number in range(3)]
@@ -125,7 +126,7 @@ def test_calls_of_a_message_run_at_once_with_threads(
 
 
 def test_calls_of_a_message_run_in_turn_without_threads(
-    fleet: Fleet, agent: Agent, celery: Celery, scripted: Any
+    fleet: Fleet, agent: Agent, celery: Celery, scripted: Script
 ) -> None:
     scripted(REST)
     make_due(agent)

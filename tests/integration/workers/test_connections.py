@@ -13,7 +13,6 @@ import psycopg
 import pytest
 from celery.signals import task_postrun, worker_process_init
 from django.db import OperationalError, connections
-from django.db.backends.postgresql.base import DatabaseWrapper
 
 from apps.agents.models import Agent
 from apps.heartbeats.models import HeartbeatStatus
@@ -21,10 +20,12 @@ from apps.heartbeats.services.calls.calls import execute_call, execute_calls
 from apps.queues import Task, captured
 from apps.tenants.models import Tenant
 from apps.tenants.scope import APP, OPS, tenant_transaction
-from arbor.models.ports import ModelRequest, ScriptedModel
+from arbor.models.ports import ModelRequest
 from config.servers.postgres import EmbeddedPostgres
 from tests.integration.heartbeats.conftest import REST, heartbeats_of, make_due
 from tests.integration.heartbeats.fleet import Fleet
+from tests.integration.heartbeats.heartbeat_runner import Script
+from tests.support.database import connection_pool
 from workers.app import app
 
 # The signals' receivers come with the application's modules.
@@ -34,9 +35,7 @@ app.loader.import_default_modules()
 CALLS, POOL = 20, 2
 
 
-def test_no_transaction_is_open_while_a_model_is_asked(
-    fleet: Fleet, agent: Agent, scripted: Callable[..., ScriptedModel]
-) -> None:
+def test_no_transaction_is_open_while_a_model_is_asked(fleet: Fleet, agent: Agent, scripted: Script) -> None:
     open_transactions: list[bool] = []
 
     def record_transactions(_: ModelRequest) -> str:
@@ -54,25 +53,13 @@ def test_no_transaction_is_open_while_a_model_is_asked(
 @pytest.fixture
 def pooled(settings: Any) -> Iterator[None]:
     """Let the threads of this process share few connections, as workers of the queue llm do."""
-    connections[APP].close()
-    database = connections.settings[APP]
-    before = dict(database), dict(database["OPTIONS"])
-    database["CONN_MAX_AGE"] = 0
-    database["CONN_HEALTH_CHECKS"] = False
-    database["OPTIONS"]["pool"] = {"min_size": 1, "max_size": POOL, "timeout": 10}
     settings.ARBOR_DB_POOL_SIZE = POOL
-    yield
-    connection = connections[APP]
-    assert isinstance(connection, DatabaseWrapper)
-    connection.close()
-    connection.close_pool()
-    database.update(before[0])
-    database["OPTIONS"] = before[1]
-    del connections[APP]
+    with connection_pool(POOL):
+        yield
 
 
 def enqueue_calls_that_wait_for_all(
-    fleet: Fleet, tenant: Tenant, new_agent: Callable[..., Agent], scripted: Callable[..., ScriptedModel]
+    fleet: Fleet, tenant: Tenant, new_agent: Callable[..., Agent], scripted: Script
 ) -> None:
     """Enqueue CALLS calls, of which none is answered before all are being executed."""
     together = threading.Barrier(CALLS, timeout=30)
@@ -92,7 +79,7 @@ def enqueue_calls_that_wait_for_all(
 
 @pytest.mark.usefixtures("pooled")
 def test_many_calls_wait_at_once_on_few_connections(
-    fleet: Fleet, tenant: Tenant, new_agent: Callable[..., Agent], scripted: Callable[..., ScriptedModel]
+    fleet: Fleet, tenant: Tenant, new_agent: Callable[..., Agent], scripted: Script
 ) -> None:
     enqueue_calls_that_wait_for_all(fleet, tenant, new_agent, scripted)
     messages = [fleet.pop_message() for _ in range(CALLS)]
@@ -115,7 +102,7 @@ def test_messages_of_several_calls_share_a_few_connections(
     fleet: Fleet,
     tenant: Tenant,
     new_agent: Callable[..., Agent],
-    scripted: Callable[..., ScriptedModel],
+    scripted: Script,
 ) -> None:
     enqueue_calls_that_wait_for_all(fleet, tenant, new_agent, scripted)
     call_ids = [UUID(fleet.pop_message().arguments["call_id"]) for _ in range(CALLS)]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 from uuid import UUID, uuid4
@@ -19,10 +18,10 @@ from apps.heartbeats.models import HeartbeatStatus
 from apps.queues import QUEUE_OF, TENANT_HEADER, Queue, Task, TaskMessage, enqueue, publish
 from apps.tenants.models import Tenant
 from arbor.errors import TenantRequired
-from arbor.models.ports import ScriptedModel
 from config.pools import POOLS
 from tests.integration.heartbeats.conftest import REST, heartbeats_of, make_due, schedule_of
 from tests.integration.heartbeats.fleet import Fleet
+from tests.integration.heartbeats.heartbeat_runner import Script
 from workers.schedule import entries
 
 
@@ -83,7 +82,7 @@ def _queued_envelope(broker: redis.Redis, queue: Queue) -> dict[str, Any]:
 
 
 def test_a_message_names_its_agent_for_people_and_carries_ids_only(
-    fleet: Fleet, agent: Agent, scripted: Callable[..., ScriptedModel], broker: redis.Redis
+    fleet: Fleet, agent: Agent, scripted: Script, broker: redis.Redis
 ) -> None:
     scripted(REST)
     make_due(agent)
@@ -124,7 +123,7 @@ def test_a_forged_tenant_finds_nothing_to_do(
     fleet: Fleet,
     agent: Agent,
     other_tenant: Tenant,
-    scripted: Callable[..., ScriptedModel],
+    scripted: Script,
     celery: Celery,
 ) -> None:
     model = scripted(REST)

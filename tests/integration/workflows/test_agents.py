@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -21,10 +20,9 @@ from apps.workflows.models import WorkflowRun
 from apps.workflows.services.sweep import advance_due_runs
 from arbor.agents.endorsement import EndorsementStatus
 from arbor.authority.constraints import Constraints
-from arbor.models.ports import ScriptedModel
 from tests.integration.heartbeats.conftest import run_heartbeat
 from tests.integration.heartbeats.fleet import Fleet
-from tests.integration.heartbeats.heartbeat_runner import HeartbeatRunner, action_of, reply_of
+from tests.integration.heartbeats.heartbeat_runner import HeartbeatRunner, Script, action_of, reply_of
 from tests.integration.workflows.workflow_setup import (
     current_run,
     define_workflow,
@@ -173,7 +171,7 @@ def set_status(agent: Agent, status: str) -> None:
 @pytest.mark.parametrize("status", ["paused", "dormant", "suspended"])
 @pytest.mark.parametrize("step", ['prompt, prompt="x"', 'delegate, task="x"'])
 def test_a_step_waits_while_its_agent_may_not_act(
-    tenant: Tenant, agent: Agent, fleet: Fleet, scripted: Callable[..., ScriptedModel], status: str, step: str
+    tenant: Tenant, agent: Agent, fleet: Fleet, scripted: Script, status: str, step: str
 ) -> None:
     model = scripted("fine")
     run = start_new_workflow(tenant, f"a [type={step}]; start -> a -> done", agent=agent)

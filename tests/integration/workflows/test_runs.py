@@ -31,9 +31,9 @@ from apps.workflows.services.search import found_steps, steps_with
 from apps.workflows.services.sweep import advance_due_runs
 from arbor.errors import ModelUnavailable, NotFound, TransitionIllegal
 from arbor.goals.values import GoalState
-from arbor.models.ports import ScriptedModel
 from arbor.workflows.values import OUTPUT_LENGTH
 from tests.integration.heartbeats.fleet import Fleet
+from tests.integration.heartbeats.heartbeat_runner import Script
 from tests.integration.workflows.workflow_setup import (
     current_run,
     current_steps,
@@ -45,8 +45,6 @@ from tests.integration.workflows.workflow_setup import (
     start_new_workflow,
     start_workflow,
 )
-
-type Script = Callable[..., ScriptedModel]
 
 #: A prompt that is tried again, an approval, a delegated step, and a note that quotes their outputs.
 ALL_KINDS = (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -35,9 +35,9 @@ from apps.workflows.services.sweep import advance_due_runs, start_scheduled, swe
 from arbor.clock import Clock, FrozenClock
 from arbor.errors import Invalid, NotFound, PipelineInvalid, TransitionIllegal
 from arbor.history import Record
-from arbor.models.ports import ScriptedModel
 from arbor.workflows.values import FIRST_LEG_DELAY, MAX_LEG_DELAY
 from tests.integration.heartbeats.fleet import Fleet
+from tests.integration.heartbeats.heartbeat_runner import Script
 from tests.integration.workflows.workflow_setup import (
     current_run,
     define_workflow,
@@ -267,7 +267,7 @@ def test_failing_runs_do_not_hold_up_the_others(
 
 
 def test_a_message_advances_no_run_of_a_suspended_tenant(
-    tenant: Tenant, agent: Agent, fleet: Fleet, scripted: Callable[..., ScriptedModel]
+    tenant: Tenant, agent: Agent, fleet: Fleet, scripted: Script
 ) -> None:
     model = scripted("fine")
     run = start_new_workflow(tenant, 'a [type=prompt, prompt="x"]; start -> a -> done', agent=agent)

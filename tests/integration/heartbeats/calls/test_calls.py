@@ -29,10 +29,10 @@ from arbor.errors import ModelTimeout, ModelUnavailable
 from arbor.models.ports import ModelReply, ModelRequest, TextSink
 from arbor.models.slots import Slots
 from arbor.models.usage import Usage
-from tests.integration.heartbeats.batch import recorded_statements
 from tests.integration.heartbeats.conftest import REST, heartbeats_of, lose_lease, make_due, schedule_of
 from tests.integration.heartbeats.fleet import Fleet
 from tests.integration.heartbeats.heartbeat_runner import Script
+from tests.support.database import recorded_statements
 
 MANY = 4
 

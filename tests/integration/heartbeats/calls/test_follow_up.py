@@ -154,8 +154,8 @@ def test_each_turns_items_are_applied_once(agent: Agent, fleet: Fleet, scripted:
         }
         for text in ("Ada asked first.", "Ada asked again."):
             assert Memory.objects.filter(content=text).count() == 1
-        mind = AgentState.objects.get(agent_id=agent.id).working_memory
-    assert mind["concerns"] == ["wind", "rain"]
+        working_memory = AgentState.objects.get(agent_id=agent.id).working_memory
+    assert working_memory["concerns"] == ["wind", "rain"]
     kinds = [change["kind"] for change in heartbeat.goal_changes]
     assert (kinds.count("progressed"), kinds.count("created")) == (1, 3)
     assert [(item["path"], item["value"]) for item in heartbeat.dropped] == [("new_goals[1]", "Sail")]

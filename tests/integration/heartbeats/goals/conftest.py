@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
-from uuid import UUID
 
 import pytest
 
@@ -20,11 +19,6 @@ from tests.integration.heartbeats.fleet import Fleet
 from tests.integration.heartbeats.heartbeat_runner import Script, reply_of, text_of
 
 type RunReplies = Callable[..., str]
-
-
-def action(name: str, intent_id: UUID | None = None, **params: Any) -> dict[str, Any]:
-    """Return an action as a model writes it, as a step of a plan if it names an intent."""
-    return {"action": name, "params": params, "intent_id": str(intent_id) if intent_id else None}
 
 
 def allow_actions(agent: Agent, *actions: str) -> None:

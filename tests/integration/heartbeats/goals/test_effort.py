@@ -17,13 +17,13 @@ from arbor.goals.plans import LinkKind
 from arbor.goals.values import GoalSource, GoalState
 from tests.integration.heartbeats.conftest import REST
 from tests.integration.heartbeats.fleet import Fleet
-from tests.integration.heartbeats.goals.conftest import RunReplies, action, allow_actions, last_done
-from tests.integration.heartbeats.heartbeat_runner import Script, reply_of
+from tests.integration.heartbeats.goals.conftest import RunReplies, allow_actions, last_done
+from tests.integration.heartbeats.heartbeat_runner import Script, action_of, reply_of
 
 
 def action_for(goal_id: object, name: str, /, **params: Any) -> dict[str, Any]:
     """Return an action that serves a goal."""
-    return {**action(name, **params), "goal_id": str(goal_id)}
+    return {**action_of(name, **params), "goal_id": str(goal_id)}
 
 
 def test_an_action_for_a_goal_is_effort_and_relates_the_heartbeat(
@@ -61,7 +61,7 @@ def test_several_turns_for_one_goal_count_as_one_heartbeat(
     _, reef = goals
     first = action_for(reef.id, "remember", content="Twelve fathoms at the north end.")
     again = action_for(reef.id, "remember", content="Nine at the south end.")
-    run_replies(reply_of(actions=[first, action("observe")]), reply_of(actions=[again]))
+    run_replies(reply_of(actions=[first, action_of("observe")]), reply_of(actions=[again]))
     assert last_done(agent).turns == 2
     assert [change["kind"] for change in last_done(agent).goal_changes] == ["progressed"]
     with tenant_transaction(agent.tenant_id):
@@ -99,7 +99,7 @@ def test_resting_moving_and_failing_add_no_effort_to_a_goal(
                 actions=[
                     action_for(reef.id, "rest"),
                     action_for(reef.id, "connect", from_id="x", to_id="y", relation="causes"),
-                    action("remember", content="The tide turns at six."),
+                    action_of("remember", content="The tide turns at six."),
                 ]
             )
         )
@@ -134,7 +134,7 @@ def test_an_action_for_a_closed_goal_runs_and_the_goal_is_dropped(
 def test_work_for_a_goal_counts_though_its_step_is_closed(
     run_replies: RunReplies, agent: Agent, goals: tuple[Goal, Goal]
 ) -> None:
-    closed, remembering = str(uuid4()), action("remember", None, content="The reef is at twelve fathoms.")
+    closed, remembering = str(uuid4()), action_of("remember", None, content="The reef is at twelve fathoms.")
     run_replies(reply_of(actions=[{**remembering, "intent_id": closed, "goal_id": str(goals[1].id)}]))
     heartbeat = last_done(agent)
     assert [item["path"] for item in heartbeat.dropped] == ["actions[0].intent_id"]
@@ -156,9 +156,9 @@ def test_review_goals_shows_every_open_goal_to_a_further_turn(
         some_day = create_goal(agent_id=agent.id, title="Sail around it", state=backburner)
         blocked = create_goal(agent_id=agent.id, title="Raise it", state=backburner, blocked_by="no diver")
     model = scripted(
-        reply_of(actions=[action("review_goals")]),
+        reply_of(actions=[action_of("review_goals")]),
         reply_of(
-            actions=[action("reprioritize", goal_id=str(some_day.id), state="queued")],
+            actions=[action_of("reprioritize", goal_id=str(some_day.id), state="queued")],
             goal_updates=[{"goal_id": str(sixth.id), "state": "active"}],
         ),
     )
@@ -187,7 +187,7 @@ def test_a_review_shows_the_goals_brainstormed_in_the_same_turn(
 ) -> None:
     ideas = [{"title": "Name the islands"}, {"title": "Draw the currents", "state": "backburner"}]
     model = scripted(
-        reply_of(actions=[action("brainstorm_goals", goals=ideas), action("review_goals")]), REST
+        reply_of(actions=[action_of("brainstorm_goals", goals=ideas), action_of("review_goals")]), REST
     )
     allow_actions(agent, "review_goals", "brainstorm_goals")
     fleet.claim(agent)

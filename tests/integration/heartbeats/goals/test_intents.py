@@ -16,8 +16,8 @@ from arbor.goals.plans import PlanDraft, PlanStatus, StepDraft, StepStatus
 from arbor.models.handles import REFLEX_HANDLE
 from tests.factories.authority import allow, allowed_actions
 from tests.integration.heartbeats.fleet import Fleet
-from tests.integration.heartbeats.goals.conftest import RunReplies, action, allow_actions, last_done
-from tests.integration.heartbeats.heartbeat_runner import reply_of
+from tests.integration.heartbeats.goals.conftest import RunReplies, allow_actions, last_done
+from tests.integration.heartbeats.heartbeat_runner import action_of, reply_of
 
 #: Actions that the steps of these tests do not name, with their parameters.
 OTHER_ACTIONS: dict[str, dict[str, Any]] = {
@@ -36,7 +36,7 @@ def test_an_action_that_a_step_does_not_name_leaves_it_pending(
 ) -> None:
     allow_actions(agent, "synthesize", name)
     step = _plan_step(run_replies, goals[1], "synthesize", "write the report")
-    run_replies(reply_of(actions=[action(name, step.id, **OTHER_ACTIONS[name])]), reply_of())
+    run_replies(reply_of(actions=[action_of(name, step.id, **OTHER_ACTIONS[name])]), reply_of())
     assert _progress(step) == (IntentStatus.PENDING, 0, 0, None)
     reason = f"the step is synthesize; {name} does not carry it out"
     (dropped,) = last_done(agent).dropped
@@ -48,7 +48,7 @@ def test_an_action_that_a_step_does_not_name_leaves_it_pending(
         assert PlanStep.objects.get(plan__goal=goals[1]).status == StepStatus.COMMITTED
         assert Goal.objects.get(id=goals[1].id).effort == 1
 
-    run_replies(reply_of(actions=[action("synthesize", step.id, **REPORT)]))
+    run_replies(reply_of(actions=[action_of("synthesize", step.id, **REPORT)]))
     assert _progress(step) == (IntentStatus.COMPLETED, 1, 1, None)
     with tenant_transaction(agent.tenant_id):
         assert Plan.objects.get(goal=goals[1]).status == PlanStatus.COMPLETED
@@ -59,7 +59,7 @@ def test_another_action_for_the_goal_is_effort_but_completes_no_step(
 ) -> None:
     allow_actions(agent, "synthesize")
     step = _plan_step(run_replies, goals[1], "synthesize", "write the report")
-    thought = action("reflect", step.id, **OTHER_ACTIONS["reflect"])
+    thought = action_of("reflect", step.id, **OTHER_ACTIONS["reflect"])
     run_replies(reply_of(actions=[{**thought, "goal_id": str(goals[1].id)}]))
     assert _progress(step)[0] == IntentStatus.PENDING
     assert [change["kind"] for change in last_done(agent).goal_changes] == ["refused", "progressed"]
@@ -72,7 +72,7 @@ def test_a_step_completes_though_another_action_names_it_too(
 ) -> None:
     allow_actions(agent, "synthesize")
     step = _plan_step(run_replies, goals[1], "synthesize", "write the report")
-    run_replies(reply_of(actions=[action("rest", step.id), action("synthesize", step.id, **REPORT)]))
+    run_replies(reply_of(actions=[action_of("rest", step.id), action_of("synthesize", step.id, **REPORT)]))
     assert _progress(step) == (IntentStatus.COMPLETED, 1, 1, None)
 
 
@@ -81,8 +81,8 @@ def test_a_step_named_by_another_action_completes_a_round_trip_later(
 ) -> None:
     allow_actions(agent, "synthesize", "observe")
     step = _plan_step(run_replies, goals[1], "synthesize", "write the report")
-    report = reply_of(actions=[action("synthesize", step.id, **REPORT)])
-    run_replies(reply_of(actions=[action("observe", step.id)]), report)
+    report = reply_of(actions=[action_of("synthesize", step.id, **REPORT)])
+    run_replies(reply_of(actions=[action_of("observe", step.id)]), report)
     assert last_done(agent).turns == 2
     assert _progress(step) == (IntentStatus.COMPLETED, 1, 1, None)
 
@@ -91,7 +91,7 @@ def test_an_unknown_action_leaves_the_step_pending(
     run_replies: RunReplies, agent: Agent, goals: tuple[Goal, Goal]
 ) -> None:
     step = _plan_step(run_replies, goals[1], "recall", "what the pilots said")
-    run_replies(reply_of(actions=[action("fly", step.id)]))
+    run_replies(reply_of(actions=[action_of("fly", step.id)]))
     assert _progress(step) == (IntentStatus.PENDING, 0, 0, None)
 
 
@@ -105,7 +105,7 @@ def test_a_substitute_action_completes_a_step_unless_it_does_nothing(
     step = _plan_step(run_replies, goals[1], "inquire_deep", "ask the pilots")
     with tenant_transaction(agent.tenant_id):
         allow(agent, *(action for action in allowed_actions(agent) if action != "inquire_deep"))
-    run_replies(reply_of(actions=[action(name, step.id, **OTHER_ACTIONS[name])]), reply_of())
+    run_replies(reply_of(actions=[action_of(name, step.id, **OTHER_ACTIONS[name])]), reply_of())
     assert _progress(step)[0] == status
 
 

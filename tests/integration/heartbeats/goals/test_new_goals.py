@@ -21,8 +21,8 @@ from tests.factories.agents import AgentFactory
 from tests.factories.authority import allow_also
 from tests.factories.heartbeats import HeartbeatFactory
 from tests.integration.heartbeats.conftest import REST, heartbeats_of
-from tests.integration.heartbeats.goals.conftest import RunReplies, action, last_done
-from tests.integration.heartbeats.heartbeat_runner import reply_of
+from tests.integration.heartbeats.goals.conftest import RunReplies, last_done
+from tests.integration.heartbeats.heartbeat_runner import action_of, reply_of
 
 #: Title, state and priority of the goals that a prompt lists.
 LISTED = re.compile(r"\[[0-9a-f-]{36}\] (.+) \((\w+), \w+, from \w+, priority ([\d.]+)")
@@ -185,7 +185,7 @@ def test_a_brainstorm_adds_new_goals_and_reports_a_duplicate(
         {"title": "Draw the currents", "state": "backburner"},
     ]
     run_replies(
-        reply_of(actions=[action("brainstorm_goals", goals=ideas), action("review_goals")]), reply_of()
+        reply_of(actions=[action_of("brainstorm_goals", goals=ideas), action_of("review_goals")]), reply_of()
     )
     with tenant_transaction(agent.tenant_id):
         added = Goal.objects.filter(agent_id=agent.id, heartbeat_id=last_done(agent).id)

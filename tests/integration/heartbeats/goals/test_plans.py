@@ -24,8 +24,8 @@ from arbor.heartbeat.steps import actions
 from arbor.heartbeat.steps.actions import ACTS, Act, Execution
 from tests.factories.selves import BeliefFactory
 from tests.integration.heartbeats.conftest import REST, heartbeats_of
-from tests.integration.heartbeats.goals.conftest import RunReplies, action, last_done, plan_for
-from tests.integration.heartbeats.heartbeat_runner import reply_of
+from tests.integration.heartbeats.goals.conftest import RunReplies, last_done, plan_for
+from tests.integration.heartbeats.heartbeat_runner import action_of, reply_of
 
 
 def test_a_planned_goal_completes_in_five_heartbeats_with_its_parent(
@@ -71,7 +71,9 @@ def test_a_planned_goal_completes_in_five_heartbeats_with_its_parent(
     assert (first.status, first.tick_limit) == (IntentStatus.PENDING, 6)
     known = "The pilots take twelve fathoms."
     prompt = run_replies(
-        reply_of(actions=[action("remember", content=known), action("remember", first.id, content=known)])
+        reply_of(
+            actions=[action_of("remember", content=known), action_of("remember", first.id, content=known)]
+        )
     )
     assert "## Plan" in prompt
     assert "(estimated: heartbeats 4, energy 2, risk 0.3)" in prompt
@@ -86,7 +88,9 @@ def test_a_planned_goal_completes_in_five_heartbeats_with_its_parent(
     # The memory existed already: the step is partly done, may take longer, and continues.
     assert (first.status, first.attempts, first.ticks_used) == (IntentStatus.PENDING, 1, 1)
 
-    prompt = run_replies(reply_of(actions=[action("remember", first.id, content="Nine fathoms at the bar.")]))
+    prompt = run_replies(
+        reply_of(actions=[action_of("remember", first.id, content="Nine fathoms at the bar.")])
+    )
     assert "heartbeats spent: 1 of at most 6" in prompt
     with tenant_transaction(agent.tenant_id):
         first.refresh_from_db()
@@ -94,7 +98,7 @@ def test_a_planned_goal_completes_in_five_heartbeats_with_its_parent(
     assert (first.status, first.ticks_used, first.locked_by) == (IntentStatus.COMPLETED, 2, None)
     assert second.status == IntentStatus.PENDING
 
-    prompt = run_replies(reply_of(actions=[action("rest", second.id)]))
+    prompt = run_replies(reply_of(actions=[action_of("rest", second.id)]))
     assert "1. completed: remember: what the pilots said" in prompt
     with tenant_transaction(agent.tenant_id):
         plan.refresh_from_db()
@@ -167,7 +171,7 @@ def test_steps_of_a_plan_that_waits_are_not_executed(
     with tenant_transaction(agent.tenant_id):
         intent = Intent.objects.get(goal_id=reef.id)
     run_replies(plan_for(reef, "the buoys", dependencies=["a boat"]))
-    prompt = run_replies(reply_of(actions=[action("recall", intent.id, query="soundings")]))
+    prompt = run_replies(reply_of(actions=[action_of("recall", intent.id, query="soundings")]))
     assert "the soundings (for goal" not in prompt
     assert "the step waits until its plan has what it needs: a boat" in str(last_done(agent).dropped)
     with tenant_transaction(agent.tenant_id):
@@ -198,7 +202,7 @@ def test_a_step_that_fails_for_good_ends_its_plan_and_is_shown_once(
     run_replies(reply_of(decompositions=[{"goal_id": str(reef.id), "intentions": steps}]))
     with tenant_transaction(agent.tenant_id):
         intent = Intent.objects.get(goal_id=reef.id, action="connect")
-    failing = action("connect", intent.id, from_id=str(UUID(int=7)), to_id=str(reef.id), relation="causes")
+    failing = action_of("connect", intent.id, from_id=str(UUID(int=7)), to_id=str(reef.id), relation="causes")
     for _ in range(3):
         run_replies(reply_of(actions=[failing]))
     with tenant_transaction(agent.tenant_id):
@@ -240,7 +244,7 @@ def test_running_locks_an_intent_and_lost_locks_end_in_a_minute(
     assert f"[{intent.id}]" not in run_replies(REST)
     with tenant_transaction(agent.tenant_id):
         Intent.objects.update(locked_at=timezone.now() - timedelta(seconds=61))
-    prompt = run_replies(reply_of(actions=[action("recall", intent.id, query="pilots")]))
+    prompt = run_replies(reply_of(actions=[action_of("recall", intent.id, query="pilots")]))
     assert f"[{intent.id}]" in prompt
     assert observed == [(IntentStatus.LOCKED, True)]
     with tenant_transaction(agent.tenant_id):
@@ -354,9 +358,9 @@ def _run_turns(
     monkeypatch.setattr(actions, "ACTS", {**ACTS, "recall": recall})
     with tenant_transaction(agent.tenant_id):
         intent: Intent = Intent.objects.get(goal_id=goals[1].id)
-    named = [action(name, intent.id, query="pilots") for name in names]
+    named = [action_of(name, intent.id, query="pilots") for name in names]
     # The results of the other recall lead to a further round trip.
-    recalls = [action("recall", query=f"maps {turn}") for turn in range(1, len(names))]
+    recalls = [action_of("recall", query=f"maps {turn}") for turn in range(1, len(names))]
     run_replies(
         *(reply_of(actions=[*pair]) for pair in zip(named, recalls, strict=False)),
         reply_of(actions=named[-1:]),

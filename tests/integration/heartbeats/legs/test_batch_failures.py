@@ -152,7 +152,7 @@ def test_a_repeated_deadlock_of_one_heartbeat_defers_only_that_one(
 ) -> None:
     scripted(REST, repeat=True)
     batch.run_until_last_leg()
-    unlucky, *others = sorted(agent.id for agent in batch.agents)
+    unlucky = min(agent.id for agent in batch.agents)
 
     def load(leases: Sequence[tuple[UUID, int]], **options: Any) -> Any:
         if unlucky in {agent_id for agent_id, _ in leases}:
@@ -166,7 +166,6 @@ def test_a_repeated_deadlock_of_one_heartbeat_defers_only_that_one(
     for agent in batch.agents:
         (heartbeat,) = heartbeats_of(agent)
         assert heartbeat.status == ("waiting" if agent.id == unlucky else "done"), agent.name
-    assert len(others) == EIGHT - 1
 
 
 def lose_connection() -> Exception:

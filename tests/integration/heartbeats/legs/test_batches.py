@@ -29,13 +29,13 @@ from tests.integration.heartbeats.batch import (
     assert_one_heartbeat_each,
     batch,
     batch_of_eight,
-    recorded_statements,
     rows_of,
     shorten,
 )
 from tests.integration.heartbeats.conftest import REST, heartbeats_of, lose_lease, make_due, schedule_of
 from tests.integration.heartbeats.fleet import Fleet
 from tests.integration.heartbeats.heartbeat_runner import Script, action_of, reply_of, store_memory
+from tests.support.database import recorded_statements
 
 __all__ = ["batch"]
 

@@ -25,10 +25,11 @@ from arbor.heartbeat.replies.reply import MemoryNote, Reply
 from arbor.heartbeat.state import HeartbeatState
 from arbor.heartbeat.steps import decisions, orientation
 from arbor.pipeline.engine import Steps, run_alone
-from tests.integration.heartbeats.batch import Batch, recorded_statements
+from tests.integration.heartbeats.batch import Batch
 from tests.integration.heartbeats.conftest import REST, heartbeats_of, lose_lease, lose_worker, schedule_of
 from tests.integration.heartbeats.fleet import Fleet
 from tests.integration.heartbeats.heartbeat_runner import Script, action_of, reply_of, store_memory
+from tests.support.database import recorded_statements
 from tests.support.embedders import RemoteEmbedder, registered_embedder
 from tests.unit.heartbeat.builders import goal
 from tests.unit.heartbeat.state_builders import heartbeat_of

@@ -16,11 +16,11 @@ from apps.memories.services.store.remember import remember
 from apps.tenants.scope import tenant_transaction
 from arbor.goals.values import GoalState
 from arbor.memory.values import HEARTBEATS_SESSION, NewMemory
-from tests.integration.heartbeats.batch import recorded_statements
 from tests.integration.heartbeats.conftest import REST, last_heartbeat
 from tests.integration.heartbeats.heartbeat_runner import HeartbeatRunner, action_of, reply_of
 from tests.integration.memories.in_scope import recall_in_scope
 from tests.integration.memories.recall.cache_and_scan import scanning
+from tests.support.database import recorded_statements
 
 DAYS_AT_SEA = (
     "Gulls nested upon the tower again.",

@@ -96,9 +96,8 @@ def test_an_insight_into_a_known_trait_changes_its_strength(
         heartbeats.run(reply_of(identity_insights=[insight, insight | {"content": "so\nsaid a stranger"}]))
         (dropped,) = last_heartbeat(agent).dropped
         assert "one line" in dropped["reason"]
-        with tenant_transaction(agent.tenant_id):
-            proposal = Proposal.objects.get(agent_id=agent.id, status="pending")
         # A person may decide at any time; an agent waits four hours.
         with tenant_transaction(agent.tenant_id):
+            proposal = Proposal.objects.get(agent_id=agent.id, status="pending")
             accept(proposal_id=proposal.id, decided_by="user:ann")
             assert IdentityAspect.objects.get(kind="trait", content="patient").strength == confidence

@@ -6,7 +6,6 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from django.db import connections
 
 from apps.agents.models import Agent
 from apps.audit.models import AuditAction, PlatformEvent
@@ -20,6 +19,7 @@ from apps.tenants.scope import OPS, tenant_transaction
 from arbor.memory.buffer import NewBufferItem
 from arbor.memory.maintenance.health import Figure, HealthState, Limit, Metric
 from tests.integration.memories.conftest import a_memory
+from tests.support.database import recorded_statements
 
 
 def figure(health: Health, metric: Metric) -> Figure:
@@ -118,13 +118,7 @@ def test_counting_is_bounded(mind: Agent, monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_health_takes_four_queries(mind: Agent) -> None:
     store_memories(mind, 3)
-    sent: list[str] = []
-
-    def record(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
-        sent.append(sql)
-        return execute(sql, params, many, context)
-
-    with connections[OPS].execute_wrapper(record):
+    with recorded_statements(OPS, control=True) as sent:
         read_health()
     assert len(sent) == 4
 

@@ -136,8 +136,8 @@ def test_a_session_limit_equals_scoring_every_memory(mind: Agent, most: int, onl
         }
         expected = recall_slowly(stored, text, vector, **options)
         request = RecallRequest(agent_id=mind.id, text=text, vector=vector, **options)
-        for door in (caching, scanning):
-            with tenant_transaction(mind.tenant_id), door():
+        for way in (caching, scanning):
+            with tenant_transaction(mind.tenant_id), way():
                 (recalled,) = Recaller().recall([request])
             assert_same(recalled, expected)
             assert sum(memory.session == "own" for memory in recalled) <= most

@@ -44,8 +44,8 @@ from tests.support.embedders import RemoteEmbedder
 LATER = datetime(2040, 1, 1, tzinfo=UTC)
 
 
-def unit_vectors(*cosines: float, dimension: int = 256) -> Any:
-    """Return unit vectors with these cosines to the first axis, in one plane."""
+def vectors_in_plane(*cosines: float, dimension: int = 256) -> Any:
+    """Return unit vectors of one plane with these cosines to the first axis."""
     rows = np.zeros((len(cosines), dimension), dtype=np.float32)
     rows[:, 0] = cosines
     rows[:, 1] = np.sqrt(1 - rows[:, 0] ** 2)
@@ -70,12 +70,12 @@ def fact(content: str, **parts: Any) -> NewMemory:
 
 def test_a_fact_of_another_agent_is_no_duplicate(tenant: Tenant, mind: Agent, other_mind: Agent) -> None:
     ferry, nearly = fact("The ferry leaves at dawn."), fact("the ferry leaves, at dawn")
-    write(tenant, [to_remember(mind, ferry, vectors=unit_vectors(1.0))])
+    write(tenant, [to_remember(mind, ferry, vectors=vectors_in_plane(1.0))])
     ((own, other),) = write(
         tenant,
         [
-            to_remember(mind, nearly, vectors=unit_vectors(0.98)),
-            to_remember(other_mind, nearly, vectors=unit_vectors(0.98)),
+            to_remember(mind, nearly, vectors=vectors_in_plane(0.98)),
+            to_remember(other_mind, nearly, vectors=vectors_in_plane(0.98)),
         ],
     )
     assert (own.stored, other.stored) == (0, 1)
@@ -96,9 +96,9 @@ def test_a_step_matches_memories_placed_by_an_earlier_one(tenant: Tenant, mind: 
     )
     (one,), (two,), (three,) = write(
         tenant,
-        [to_remember(mind, first, vectors=unit_vectors(1.0))],
-        [to_remember(mind, same, other, vectors=unit_vectors(1.0, 0.0))],
-        [to_remember(mind, nearly, vectors=unit_vectors(0.97))],
+        [to_remember(mind, first, vectors=vectors_in_plane(1.0))],
+        [to_remember(mind, same, other, vectors=vectors_in_plane(1.0, 0.0))],
+        [to_remember(mind, nearly, vectors=vectors_in_plane(0.97))],
     )
     assert one.stored == 1
     assert two.ids[0] == three.ids[0] == one.ids[0]
@@ -128,12 +128,12 @@ def test_one_agent_may_occur_twice_in_a_step(tenant: Tenant, mind: Agent, other_
 
 def test_a_restored_memory_is_matched_by_meaning_in_a_later_step(tenant: Tenant, mind: Agent) -> None:
     ferry, nearly = fact("The ferry leaves at dawn."), fact("ferry leaves, at dawn")
-    ((stored,),) = write(tenant, [to_remember(mind, ferry, vectors=unit_vectors(1.0))])
+    ((stored,),) = write(tenant, [to_remember(mind, ferry, vectors=vectors_in_plane(1.0))])
     (old,) = stored.ids
     with tenant_transaction(tenant.id):
         archive(memory_ids=[old], reason="a test", actor="system:tests")
     (back,), (near,) = write(
-        tenant, [to_remember(mind, ferry)], [to_remember(mind, nearly, vectors=unit_vectors(0.98))]
+        tenant, [to_remember(mind, ferry)], [to_remember(mind, nearly, vectors=vectors_in_plane(0.98))]
     )
     assert (back.stored, near.stored) == (1, 0)
     assert near.ids == (old,)
@@ -155,10 +155,12 @@ def test_agents_of_different_models_are_written_together(
         )
     bell, gull = fact("The bell rings."), fact("A gull cries.")
     requests = [
-        replace(to_remember(mind, bell, gull, vectors=unit_vectors(1.0, 0.5)), model=installation_model()),
-        replace(to_remember(other_mind, bell, vectors=unit_vectors(1.0, dimension=512)), model=REMOTE),
+        replace(
+            to_remember(mind, bell, gull, vectors=vectors_in_plane(1.0, 0.5)), model=installation_model()
+        ),
+        replace(to_remember(other_mind, bell, vectors=vectors_in_plane(1.0, dimension=512)), model=REMOTE),
         # Vectors of another model than the agent's: stored without them.
-        replace(to_remember(other_mind, gull, vectors=unit_vectors(1.0)), model=installation_model()),
+        replace(to_remember(other_mind, gull, vectors=vectors_in_plane(1.0)), model=installation_model()),
     ]
     write(tenant, requests)
     assert [len(row.embedding) for row in memories_of(mind)] == [256, 256]
@@ -191,9 +193,9 @@ def test_a_missing_agent_and_unfit_vectors_are_refused(
         with pytest.raises(NotFound, match=f"there is no agent {nobody}"):
             write(tenant, requests)
     with pytest.raises(Invalid, match="numbers each, got 64"):
-        write(tenant, [to_remember(mind, bell, vectors=unit_vectors(1.0, dimension=64))])
+        write(tenant, [to_remember(mind, bell, vectors=vectors_in_plane(1.0, dimension=64))])
     with pytest.raises(Invalid, match="one row for each of 1 memories"):
-        to_remember(mind, bell, vectors=unit_vectors(1.0, 0.5))
+        to_remember(mind, bell, vectors=vectors_in_plane(1.0, 0.5))
     assert memories_of(mind) == []
 
 
@@ -210,7 +212,7 @@ def test_eight_agents_take_as_many_statements_as_one(tenant: Tenant, statements:
                 heartbeat = a_memory(f"Heartbeat {number} {step}.", session="heartbeats")
                 writer.place(
                     [
-                        to_remember(agent, memory, heartbeat, vectors=unit_vectors(cosine, 0.5))
+                        to_remember(agent, memory, heartbeat, vectors=vectors_in_plane(cosine, 0.5))
                         for agent in several
                     ]
                 )
