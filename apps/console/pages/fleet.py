@@ -165,8 +165,10 @@ def read_fleet() -> FleetPage:
 def due_schedules(now: datetime | Now) -> QuerySet[HeartbeatSchedule]:
     """Return the schedules of agents that are due and not claimed, with their due time as `claimable_at`."""
     # `next_due_at` is repeated because it has an index; `DUE_AT` excludes agents in a conversation.
-    schedules: QuerySet[HeartbeatSchedule] = HeartbeatSchedule.objects.annotate(claimable_at=DUE_AT)
-    return schedules.filter(in_flight=False, next_due_at__lte=now, claimable_at__lte=now)
+    schedules: QuerySet[HeartbeatSchedule] = HeartbeatSchedule.objects.annotate(claimable_at=DUE_AT).filter(
+        in_flight=False, next_due_at__lte=now, claimable_at__lte=now
+    )
+    return schedules
 
 
 def _count_low_budgets() -> Counter[str]:
