@@ -1,4 +1,4 @@
-# Every target prepares .venv first, which takes no time if nothing has changed.
+# The targets that `make help` lists prepare .venv first, which takes no time if nothing has changed.
 .DEFAULT_GOAL := help
 .PHONY: help setup up down check types rules prepared cases systems test bars lock reference local-model bench audit pictures
 

@@ -133,7 +133,7 @@ class Task(StrEnum):
     LEARN_RATIOS = "arbor.cleanup.learn_ratios"
     #: Load changed files of global skills.
     LOAD_SKILLS = "arbor.cleanup.load_skills"
-    #: Compute health metrics, and notify of changes.
+    #: Compute the health figures, and record changes of the state.
     WATCH_HEALTH = "arbor.cleanup.watch_health"
     #: Export spans of heartbeats to an OpenTelemetry collector.
     EXPORT_SPANS = "arbor.outbox.export_spans"

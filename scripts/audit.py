@@ -1,8 +1,8 @@
 """Audit the locked packages: known vulnerabilities, licences, and a bill of materials (CycloneDX JSON).
 
 Usage: python -m scripts.audit [--sbom FILE] [--json] [--database URL]
-Exit codes: 0 nothing found; 1 a vulnerability, or a runtime package whose licence is unknown or demands that Arbor's own
-changes; 2 wrong usage; 3 the database of vulnerabilities could not be reached, everything else was done.
+Exit codes: 0 nothing found; 1 a vulnerability, or a runtime package without a known licence or under one whose terms reach
+Arbor; 2 wrong usage; 3 the database of vulnerabilities could not be reached, everything else was done.
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ from typing import Any
 from uuid import uuid4
 
 import httpx
+
+from arbor.version import VERSION
 
 ROOT = Path(__file__).resolve().parent.parent
 RUNTIME_LOCK, FULL_LOCK = ROOT / "requirements-runtime.lock", ROOT / "requirements.lock"
@@ -232,7 +234,7 @@ def audit(
         vulnerabilities = known_vulnerabilities(packages, client=client, database=database)
     except DatabaseUnreachable as error:
         unreachable = str(error)
-    bill = bill_of_materials(packages, vulnerabilities, version=_own_version(), now=datetime.now(UTC))
+    bill = bill_of_materials(packages, vulnerabilities, version=VERSION, now=datetime.now(UTC))
     sbom.write_text(json.dumps(bill, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     names: dict[str, list[str]] = defaultdict(list)
     for package in packages:
@@ -250,13 +252,6 @@ def audit(
     if vulnerabilities or licences:
         return AuditCode.FOUND, report
     return (AuditCode.UNREACHABLE if unreachable else AuditCode.CLEAN), report
-
-
-def _own_version() -> str:
-    try:
-        return metadata.version("arbor")
-    except metadata.PackageNotFoundError:
-        return "0"
 
 
 def as_text(report: dict[str, Any]) -> str:

@@ -45,7 +45,7 @@ def report_until(
         try:
             write_liveness(report)
         except (psycopg.Error, ArborError) as error:
-            # Also one that is restored, prepared, or read-only after a failover: the process outlives that.
+            # The database may be restored, not prepared yet, or read-only after a failover: the process tries again.
             log.warning("liveness_write_failed", error=str(error).strip())
         stopping.wait(period_s)
 

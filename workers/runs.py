@@ -29,7 +29,7 @@ _started: dict[str, float] = {}
 
 @beat_init.connect
 def _record_expected(sender: Any = None, **_: Any) -> None:
-    """Record the expected jobs, so that health metrics report one that no worker runs; resume the scheduler after their last runs."""
+    """Record the expected jobs, so that the health figures show one that no worker runs; resume the scheduler after their last runs."""
     try:
         expect_runs(_PERIODS)
         if sender is not None:

@@ -1,4 +1,4 @@
-"""Celery's scheduler: a clock that is set back does not stop it, and after a start it continues long periods."""
+"""Celery's scheduler, which goes on when the clock is set back, and begins long periods at the last runs of their jobs."""
 
 from __future__ import annotations
 

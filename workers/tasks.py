@@ -276,7 +276,7 @@ def load_changed_skills() -> None:
 
 @app.task(name=Task.WATCH_HEALTH.value, acks_late=True)
 def compute_health_metrics() -> None:
-    """Compute health metrics, and notify of changes."""
+    """Compute the health figures, and record changes of the state."""
     watch_health()
 
 
@@ -306,7 +306,7 @@ _threads: ThreadPoolExecutor | None = None
 
 
 def submit(work: Callable[[], None]) -> None:
-    """Run a function in a thread of a pool of threads; in another pool, run it at once."""
+    """Run a function in another thread if the pool of this worker consists of threads, else at once."""
     if _threads is None:
         work()
     else:

@@ -25,7 +25,7 @@ OVERDUE_AFTER = timedelta(seconds=30)
 class Alarm:
     """A problem that needs a person."""
 
-    look: str
+    tone: str
     title: str
     text: str
     #: The commands that help.
@@ -43,21 +43,21 @@ def _alarms_of_processes(fleet: FleetPage, *, now: datetime) -> Iterator[Alarm]:
     kinds = {process.kind for process in fleet.processes}
     if "worker" not in kinds:
         yield Alarm(
-            look="bad",
+            tone="bad",
             title="No worker is running",
             text="Agents have no heartbeats until one runs.",
             commands=("arbor up", "arbor worker"),
         )
     elif "scheduler" not in kinds:
         yield Alarm(
-            look="bad",
+            tone="bad",
             title="The scheduler is not running",
             text="Nothing is dispatched until it runs.",
             commands=("arbor scheduler",),
         )
     if fleet.oldest_due and now - fleet.oldest_due > OVERDUE_AFTER:
         yield Alarm(
-            look="warn",
+            tone="warn",
             title="Heartbeats are waiting to be claimed",
             text="The dispatcher is behind, or not running.",
             address=reverse("admin:operations"),
@@ -67,7 +67,7 @@ def _alarms_of_processes(fleet: FleetPage, *, now: datetime) -> Iterator[Alarm]:
 def _alarms_of_agents(fleet: FleetPage) -> Iterator[Alarm]:
     if dormant := fleet.agents.get(AgentStatus.DORMANT, 0):
         yield Alarm(
-            look="warn",
+            tone="warn",
             title=f"{dormant:,} {'agents are' if dormant != 1 else 'agent is'} dormant",
             text="A person put them to sleep, or too many heartbeats in a row brought no usable reply. A message wakes them.",
             commands=("arbor agent wake NAME",),
@@ -75,14 +75,14 @@ def _alarms_of_agents(fleet: FleetPage) -> Iterator[Alarm]:
         )
     if undelivered := fleet.outbox.failed:
         yield Alarm(
-            look="bad",
+            tone="bad",
             title=f"{undelivered:,} message{'s' if undelivered != 1 else ''} of agents did not arrive",
             text="The outbox shows the reasons; messages can be retried or withdrawn there.",
             address=_list_of("contacts_outboxmessage", DeliveryStatus.FAILED),
         )
     if suspended := fleet.suspended_tools:
         yield Alarm(
-            look="warn",
+            tone="warn",
             title=f"{suspended:,} tool{'s are' if suspended != 1 else ' is'} suspended",
             text="Their servers have changed or removed them since they were allowed. Look at them, and allow or withdraw them.",
             commands=("arbor tool list", "arbor tool show SERVER.NAME"),
@@ -91,7 +91,7 @@ def _alarms_of_agents(fleet: FleetPage) -> Iterator[Alarm]:
     if fleet.low_budget:
         halted = f", {fleet.halted:,} of them until tomorrow" if fleet.halted else ""
         yield Alarm(
-            look="bad" if fleet.halted else "warn",
+            tone="bad" if fleet.halted else "warn",
             title=f"The day's budget of {fleet.low_budget:,} agent{'s' if fleet.low_budget != 1 else ''} runs low",
             text=f"They do less{halted}. Their pages show what they have used.",
             commands=("arbor agent policy set NAME --daily-usd …", "arbor tenant limit SLUG --usd …"),
@@ -100,7 +100,7 @@ def _alarms_of_agents(fleet: FleetPage) -> Iterator[Alarm]:
     ended = fleet.done + fleet.failed
     if fleet.failed and fleet.failed * 20 >= ended:
         yield Alarm(
-            look="bad",
+            tone="bad",
             title=f"{fleet.failed:,} of {ended:,} heartbeats failed",
             text="In the last 24 hours. Their pages show the reasons.",
             address=_list_of("heartbeats_heartbeat", HeartbeatStatus.FAILED),
@@ -114,11 +114,11 @@ def _list_of(model: str, status: str = "") -> str:
 
 
 def alarms_of_maintenance(health: Health) -> list[Alarm]:
-    """Return the alarms of maintenance, from figures of the whole installation, for those who run it: the worst, and the number of others."""
+    """Return alarms of the worst findings about maintenance, and one with the number of the others, for superusers."""
     shown, others = health.findings[:FINDINGS_SHOWN], health.findings[FINDINGS_SHOWN:]
     alarms = [
         Alarm(
-            look="bad" if state is HealthState.CRITICAL else "warn",
+            tone="bad" if state is HealthState.CRITICAL else "warn",
             title=what[0].upper() + what[1:],
             text=f"{remedy[0].upper()}{remedy[1:]}.",
             address=reverse("admin:operations"),
@@ -129,7 +129,7 @@ def alarms_of_maintenance(health: Health) -> list[Alarm]:
         number = f"{len(others)} further finding{'s' if len(others) != 1 else ''}"
         alarms.append(
             Alarm(
-                look="bad" if others[0][0] is HealthState.CRITICAL else "warn",
+                tone="bad" if others[0][0] is HealthState.CRITICAL else "warn",
                 title=f"{number} about maintenance",
                 text="The page Operations lists all of them.",
                 address=reverse("admin:operations"),

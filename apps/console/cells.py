@@ -105,15 +105,15 @@ NEUTRAL = 0.1
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 
 
-def tone(status: str) -> str:
+def tone_of(status: str) -> str:
     """Return the tone of a status."""
     return TONES.get(status, "calm")
 
 
-def badge(text: str, look: str = "") -> SafeString:
-    """Return a status as a colored label."""
+def badge(text: str, tone: str = "") -> SafeString:
+    """Return a status as a colored label, by default in the tone of the status."""
     return format_html(
-        '<span class="ar-badge ar-{}">{}</span>', look or tone(text), str(text).replace("_", " ")
+        '<span class="ar-badge ar-{}">{}</span>', tone or tone_of(text), str(text).replace("_", " ")
     )
 
 
@@ -231,10 +231,10 @@ def _origin(text: str) -> tuple[str, UUID | None]:
 
 
 def feeling(valence: float, intensity: float) -> SafeString:
-    """Return an emotion as a label with its valence, -1 to 1; on hovering with its strength, 0 to 1."""
-    look = "good" if valence > NEUTRAL else "bad" if valence < -NEUTRAL else "calm"
-    title = f"valence {valence:+.2f} of -1 to 1, strength {intensity:.2f} of 1"
-    return format_html('<span class="ar-badge ar-{}" title="{}">{}</span>', look, title, f"{valence:+.2f}")
+    """Return an emotion as a label with its valence, -1 to 1; on hovering with its intensity, 0 to 1."""
+    tone = "good" if valence > NEUTRAL else "bad" if valence < -NEUTRAL else "calm"
+    title = f"valence {valence:+.2f} of -1 to 1, intensity {intensity:.2f} of 1"
+    return format_html('<span class="ar-badge ar-{}" title="{}">{}</span>', tone, title, f"{valence:+.2f}")
 
 
 def spending(start: float | None, end: float | None, unit: str) -> str:

@@ -23,6 +23,7 @@ from apps.console.views import console_page, posted_text, refuse
 from apps.contacts.services.chat import end_session, open_session, receive_turn
 from apps.tenants.scope import APP
 from arbor.errors import Invalid, NotFound
+from arbor.ids import read_id
 
 
 @require_http_methods(["GET", "POST"])
@@ -78,11 +79,11 @@ def _end(request: HttpRequest, agent_id: UUID) -> HttpResponse:
 
 
 def _conversation(request: HttpRequest) -> UUID | None:
-    wanted = request.GET.get("conversation")
-    try:
-        return UUID(wanted) if wanted else None
-    except ValueError as error:
-        raise NotFound("there is no such conversation") from error
+    wanted = request.GET.get("conversation", "")
+    conversation = read_id(wanted)
+    if wanted and conversation is None:
+        raise NotFound("there is no such conversation")
+    return conversation
 
 
 def _back(agent_id: UUID) -> HttpResponse:

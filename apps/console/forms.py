@@ -112,7 +112,6 @@ class DestroyAgentForm(ServiceForm):
     confirm = forms.CharField(
         label="Its name", widget=UnfoldAdminTextInputWidget(attrs={"autocomplete": "off"})
     )
-
     saves_seed = forms.BooleanField(
         label="Save a seed of it for 30 days",
         required=False,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any, ClassVar
-from uuid import UUID
 
 from django.contrib import admin, messages
 from django.contrib.admin import ModelAdmin as DjangoModelAdmin
@@ -28,6 +27,7 @@ from apps.console.paging import BoundedPaginator
 from apps.console.views import console_page
 from apps.console.windows import BoundedList
 from apps.tenants.sessions import is_live_request
+from arbor.ids import read_id
 
 ROWS_A_PAGE = 50
 #: Columns that lead to another row's page: the link to the row's own page is in the first column that is none of them.
@@ -255,10 +255,9 @@ class FoundByIdAdmin(ConsoleAdmin):
         term = search_term.strip()
         if not term:
             return queryset, False
-        try:
-            return queryset.filter(pk=UUID(term)), False
-        except ValueError:
-            pass
+        row_id = read_id(term)
+        if row_id is not None:
+            return queryset.filter(pk=row_id), False
         if not self.text_fields or not request.GET.get(f"{self.agent_path}__id__exact"):
             messages.info(request, f"Nothing to search for in {term!r} here: {self.search_help_text}.")
             return queryset.none(), False

@@ -153,7 +153,7 @@ def test_the_page_of_an_agent_shows_its_activity(scene: Scene, tmp_path: Path) -
         scene.agent.public_id,
         "Reflex decides for this agent, not a language model.",
         "energy of 20",
-        "On its mind",
+        "Working memory",
         "every 30 min",
         scene.heartbeats[-1].narrative[:60],
     ):
@@ -180,7 +180,7 @@ def test_the_page_of_a_heartbeat_explains_its_actions(scene: Scene, tmp_path: Pa
         "[...document.querySelectorAll('.ar-box[data-outcome=success]')].map(box => box.dataset.node)"
     )
     assert {"observe", "orient", "process", "decide", "act", "record", "done"} <= set(passed)
-    assert browser.count(".ar-arrow.ar-taken") >= len(passed) - 1
+    assert browser.count(".ar-arrow.ar-passed") >= len(passed) - 1
     assert browser.count("#waterfall .ar-lane") >= 13
     assert browser.count("#waterfall .ar-wait") == 1
     sections = browser.evaluate(

@@ -13,6 +13,7 @@ from typing import Any
 import httpx
 import pytest
 
+from arbor.version import VERSION
 from scripts import audit
 from scripts.audit import AuditCode, LockedPackage, Scope, licence_of
 
@@ -102,6 +103,7 @@ def test_the_bill_of_materials_lists_every_package(tmp_path: Path) -> None:
     run(tmp_path, database)
     bill = json.loads((tmp_path / "sbom.json").read_text())
     assert (bill["bomFormat"], bill["specVersion"], bill["version"]) == ("CycloneDX", "1.6", 1)
+    assert bill["metadata"]["component"]["version"] == VERSION
     assert re.fullmatch(r"urn:uuid:[0-9a-f-]{36}", bill["serialNumber"])
     assert datetime.fromisoformat(bill["metadata"]["timestamp"]).tzinfo == UTC
     components = {row["name"]: (row["version"], row["scope"], row["licenses"]) for row in bill["components"]}

@@ -73,7 +73,6 @@ class RequestedCapabilityAdmin(AgentRowsAdmin):
     """List the capabilities that templates requested for agents; a request grants nothing."""
 
     list_display = ("agent_link", "resource", "description")
-    ordering = ("-id",)
     fields = ("agent", "resource", "description", "constraints_shown")
 
     constraints_shown = columns.json("constraints", "constraints")

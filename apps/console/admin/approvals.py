@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from datetime import UTC, datetime
 from typing import Any
 
@@ -15,6 +14,7 @@ from apps.authority.services.precedents import precedents_of
 from apps.console import cells, columns
 from apps.console.access import Right, has_right
 from apps.console.listing import AgentRowsAdmin, filters_by_agent
+from apps.console.stored_json import pretty
 from arbor.authority.approvals import ApprovalStatus
 
 
@@ -46,9 +46,7 @@ class ActionApprovalAdmin(AgentRowsAdmin):
     )
 
     beginning = columns.cell("request", lambda approval: approval.about or approval.action)
-    params_shown = columns.cell(
-        "parameters", lambda approval: cells.block(json.dumps(approval.params, indent=2, ensure_ascii=False))
-    )
+    params_shown = columns.cell("parameters", lambda approval: cells.block(pretty(approval.params)))
     precedents_shown = columns.cell(
         "earlier decisions",
         lambda approval: cells.block(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any
-from uuid import UUID
 
 from django.contrib import admin, messages
 from django.db.models import Q, QuerySet
@@ -20,8 +19,8 @@ from apps.console.listing import ConsoleAdmin, PlatformAdmin
 from apps.tenants.scope import OPS
 from arbor.ids import read_id
 
-#: The looks of the badges of levels.
-_LEVEL_LOOKS = {"info": "calm", "warning": "warn", "error": "bad"}
+#: The tones of the badges of levels.
+_LEVEL_TONES = {"info": "calm", "warning": "warn", "error": "bad"}
 
 
 class _EventColumns:
@@ -36,11 +35,11 @@ class _EventColumns:
     )
 
     happened = columns.moment("at", "when")
-    level_badge = columns.cell("level", lambda event: cells.badge(event.level, _LEVEL_LOOKS[event.level]))
+    level_badge = columns.cell("level", lambda event: cells.badge(event.level, _LEVEL_TONES[event.level]))
     action_badge = columns.cell(
         "act",
         lambda event: cells.badge(
-            event.action.replace(".", ": "), cells.tone(event.action.rpartition(".")[2])
+            event.action.replace(".", ": "), cells.tone_of(event.action.rpartition(".")[2])
         ),
     )
     detail_shown = columns.json("detail", "detail")
@@ -106,20 +105,20 @@ class AuditEventAdmin(_EventColumns, ConsoleAdmin):
         term = search_term.strip()
         if not term:
             return queryset, False
-        try:
-            return queryset.filter(agent_id=UUID(term)), False
-        except ValueError:
-            named = Q(actor__startswith=term) | Q(actor=f"user:{term}")
-            found = queryset.filter(named | AuditFilter(words=term).in_message())
-            agent_id = read_id(request.GET.get("agent_id__exact", ""))
-            among = {} if agent_id is None else {"agent_id": agent_id}
-            latest, has_older = windows.latest_rows(found, order="-at", most=windows.ROWS_FILTERED, **among)
-            if has_older:
-                messages.info(
-                    request,
-                    f"Searched in the latest {windows.ROWS_FILTERED:,} records; `arbor audit search` searches all.",
-                )
-            return latest, False
+        named_id = read_id(term)
+        if named_id is not None:
+            return queryset.filter(agent_id=named_id), False
+        by_actor = Q(actor__startswith=term) | Q(actor=f"user:{term}")
+        found = queryset.filter(by_actor | AuditFilter(words=term).in_message())
+        agent_id = read_id(request.GET.get("agent_id__exact", ""))
+        among = {} if agent_id is None else {"agent_id": agent_id}
+        latest, has_older = windows.latest_rows(found, order="-at", most=windows.ROWS_FILTERED, **among)
+        if has_older:
+            messages.info(
+                request,
+                f"Searched in the latest {windows.ROWS_FILTERED:,} records; `arbor audit search` searches all.",
+            )
+        return latest, False
 
 
 @admin.register(PlatformEvent)

@@ -19,9 +19,8 @@ class CapabilityGrantAdmin(AgentRowsAdmin):
 
     when_empty = "No agent has a capability."
     when_empty_command = "arbor agent capability grant NAME ACTION"
-    ordering = ("-id",)
     text_fields = ("resource",)
-    list_filter = (filters_by_agent()[0],)
+    list_filter = filters_by_agent()
     list_display = ("resource", "agent_link", "status", "limits", "granted_by", "granted_at")
     fields = (
         "name",
@@ -50,6 +49,5 @@ class CapabilityUseAdmin(ConsoleAdmin):
     """List the uses of capabilities that limit them."""
 
     when_empty = "No capability with a limit of uses was used."
-    ordering = ("-id",)
     list_display = ("capability", "number", "heartbeat_id", "at")
     fields = ("capability", "number", "heartbeat_id", "at")

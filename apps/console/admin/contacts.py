@@ -60,12 +60,7 @@ class ChannelAdmin(AddPageAdmin, OwnPageAdmin):
     target_shown = columns.cell(
         "to", lambda channel: cells.clipped(redact_target(channel) or "the inbox", 70)
     )
-    state = columns.cell(
-        "state",
-        lambda channel: cells.badge(
-            "enabled" if channel.enabled else "disabled", "good" if channel.enabled else "warn"
-        ),
-    )
+    state = columns.cell("state", lambda channel: cells.badge("enabled" if channel.enabled else "disabled"))
 
 
 @admin.register(SignalWebhook)
@@ -103,12 +98,7 @@ class SignalWebhookAdmin(AddPageAdmin, OwnPageAdmin):
     of_agent = columns.agent_or_all()
     wanted = columns.cell("signals", lambda webhook: cells.clipped(", ".join(webhook.signals) or "all", 60))
     to = columns.cell("to", lambda webhook: cells.clipped(redact_url(webhook.url), 60))
-    state = columns.cell(
-        "state",
-        lambda webhook: cells.badge(
-            "active" if webhook.active else "paused", "good" if webhook.active else "warn"
-        ),
-    )
+    state = columns.cell("state", lambda webhook: cells.badge("active" if webhook.active else "paused"))
     delivered = columns.moment("delivered_at", "last confirmed")
     problem = columns.error("last_error")
 

@@ -11,11 +11,7 @@ from django.utils.safestring import SafeString
 from apps.console import cells, columns
 from apps.console.listing import AgentRowsAdmin, OwnPageAdmin, filters_by_agent
 from apps.console.nodes import NamedNode, name_nodes
-from apps.console.pages.graph import (
-    read_cluster,
-    read_concept,
-    read_episode,
-)
+from apps.console.pages.graph import read_cluster, read_concept, read_episode
 from apps.memories.models import Cluster, Concept, Edge, Episode
 
 

@@ -26,9 +26,9 @@ from arbor.ids import read_id
 from arbor.knowledge.values import IndexingStatus
 
 _JSON = "application/json"
-#: The looks of the badges of statuses.
-_LOOKS = {"published": "good", "draft": "calm", "withdrawn": "warn"}
-_INDEXING_LOOKS = {"indexed": "good", "failed": "bad", "indexing": "busy", "pending": "calm"}
+#: The tones of the badges of statuses.
+_TONES = {"published": "good", "draft": "calm", "withdrawn": "warn"}
+_INDEXING_TONES = {"indexed": "good", "failed": "bad", "indexing": "busy", "pending": "calm"}
 
 
 def _progress(document: Document) -> object:
@@ -103,10 +103,10 @@ class DocumentAdmin(AddPageAdmin, PageAdmin, FoundByIdAdmin):
 
     title_shown = columns.cell("title", lambda document: cells.clipped(document.title, 80))
     status_shown = columns.cell(
-        "status", lambda document: cells.badge(document.status, _LOOKS[document.status])
+        "status", lambda document: cells.badge(document.status, _TONES[document.status])
     )
     indexing_shown = columns.cell(
-        "indexing", lambda document: cells.badge(document.indexing, _INDEXING_LOOKS[document.indexing])
+        "indexing", lambda document: cells.badge(document.indexing, _INDEXING_TONES[document.indexing])
     )
     progress = columns.cell("passages", _progress)
     problem = columns.error("error")

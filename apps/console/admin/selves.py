@@ -245,9 +245,7 @@ class ExperienceAdmin(AgentRowsAdmin):
     text_fields = ("action", "about", "lesson")
     fields = ("action", "agent", "tick", "done_by", "about", "outcome_shown", "lesson", "at")
 
-    outcome_shown = columns.cell(
-        "outcome", lambda experience: cells.badge(experience.outcome, cells.tone(experience.outcome))
-    )
+    outcome_shown = columns.badge("outcome", "outcome")
     about_shown = columns.beginning("about", "about")
     lesson_shown = columns.beginning("lesson", "lesson")
     since = columns.moment("at", "when")

@@ -17,8 +17,8 @@ from apps.console.views import console_page
 from apps.tools.models import Tool, ToolServer
 from arbor.adapters.webhook import redact_url
 
-#: The looks of the badges of statuses.
-_LOOKS = {"allowed": "good", "changed": "bad", "missing": "warn"}
+#: The tones of the badges of statuses.
+_TONES = {"allowed": "good", "changed": "bad", "missing": "warn"}
 
 
 @admin.register(ToolServer)
@@ -72,7 +72,7 @@ class ToolAdmin(PageAdmin, FoundByIdAdmin):
 
     action_shown = columns.cell("action", lambda tool: cells.mono(tool.action))
     status_shown = columns.cell(
-        "status", lambda tool: cells.badge(tool.status, _LOOKS.get(tool.status, "calm"))
+        "status", lambda tool: cells.badge(tool.status, _TONES.get(tool.status, "calm"))
     )
     whose = columns.cell("for", lambda tool: "all agents" if tool.for_all else "chosen agents")
     says = columns.cell("its server says", lambda tool: cells.clipped(tool.description or "–", 100))

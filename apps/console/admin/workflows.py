@@ -10,13 +10,17 @@ from django.urls import reverse
 
 from apps.console import cells, columns
 from apps.console.access import Right, actor_of, has_right
-from apps.console.listing import AddPageAdmin, ConsoleAdmin, FoundByIdAdmin, PageAdmin, filters
+from apps.console.listing import (
+    AddPageAdmin,
+    AgentRowsAdmin,
+    ConsoleAdmin,
+    FoundByIdAdmin,
+    PageAdmin,
+    filters,
+)
 from apps.console.live import BUSY_REFRESH_S
 from apps.console.operator.workflows import EXAMPLE, WorkflowForm
-from apps.console.pages.workflows import (
-    read_run_page,
-    read_workflow_page,
-)
+from apps.console.pages.workflows import read_run_page, read_workflow_page
 from apps.console.views import console_page
 from apps.workflows.models import Workflow, WorkflowRun, WorkflowStep, WorkflowVersion
 from apps.workflows.services.rows import REASON_LENGTH
@@ -31,7 +35,7 @@ class WorkflowAdmin(AddPageAdmin, PageAdmin, FoundByIdAdmin):
     list_display = ("name", "version", "agent_shown", "schedule", "next_run", "state")
     ordering = ("name",)
     joined = ("agent",)
-    deferred = ("agent__character", "agent__genome", "agent__pipeline")
+    deferred = AgentRowsAdmin.deferred
     when_empty = "A workflow is a sequence of steps: prompts, approvals of people, steps that agents do."
     when_empty_command = "arbor workflow create --help"
 
@@ -50,10 +54,7 @@ class WorkflowAdmin(AddPageAdmin, PageAdmin, FoundByIdAdmin):
     agent_shown = columns.cell("agent", lambda row: row.agent.name if row.agent else "–")
     schedule = columns.cell("schedule", lambda row: cells.mono(row.cron) if row.cron else "–")
     next_run = columns.moment("next_run_at", "next run")
-    state = columns.cell(
-        "state",
-        lambda row: cells.badge("enabled" if row.enabled else "disabled"),
-    )
+    state = columns.cell("state", lambda row: cells.badge("enabled" if row.enabled else "disabled"))
 
 
 @admin.register(WorkflowRun)
@@ -106,7 +107,7 @@ class WorkflowStepAdmin(FoundByIdAdmin):
     filters_latest = True
     sortable_by: Any = ()
     joined = ("run__workflow", "agent")
-    deferred = ("agent__character", "agent__genome", "agent__pipeline")
+    deferred = AgentRowsAdmin.deferred
     fields = (
         "name",
         "run_link",

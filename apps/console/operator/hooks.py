@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from uuid import UUID
 
 from django.contrib import messages
@@ -13,7 +14,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from apps.console.access import Right, actor_of, has_right, require_member
 from apps.console.operator.hook_forms import MappingForm
-from apps.console.row_acts import apply_act
+from apps.console.row_acts import RowAct, apply_act
 from apps.console.views import console_page, refuse
 from apps.contacts.models import Hook
 from apps.contacts.services.hooks import HookWithSecret, delete_hook, rotate_hook_secret, switch_hook
@@ -42,8 +43,8 @@ def _resend(request: HttpRequest, delivery_id: UUID) -> str:
     return "The delivery is sent again within seconds."
 
 
-HOOK_ACTS = {"on": _switch_on, "off": _switch_off, "delete": _delete}
-DELIVERY_ACTS = {"resend": _resend}
+HOOK_ACTS: Mapping[str, RowAct] = MappingProxyType({"on": _switch_on, "off": _switch_off, "delete": _delete})
+DELIVERY_ACTS: Mapping[str, RowAct] = MappingProxyType({"resend": _resend})
 
 
 @require_POST

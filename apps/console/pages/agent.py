@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
@@ -47,7 +48,7 @@ MESSAGES_LISTED = 5
 
 #: Radius of the gauge, a half circle, and the length of its arc, of which a share is filled.
 GAUGE_RADIUS = 42.0
-GAUGE_LENGTH = GAUGE_RADIUS * 3.14159
+GAUGE_LENGTH = GAUGE_RADIUS * math.pi
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -284,7 +285,7 @@ def _identity(agent: Agent) -> IdentityPanel:
 
 
 def _goals(agent: Agent) -> list[Goal]:
-    """Return the goals, the open ones first, which an agent has few of."""
+    """Return the latest goals, at most GOALS_LISTED; the open ones, of which an agent has few, come first."""
     has_ended = Q(state__in=(GoalState.COMPLETED, GoalState.ABANDONED))
     return list(
         Goal.objects.filter(agent_id=agent.id)

@@ -11,13 +11,14 @@ from typing import Any
 from uuid import UUID
 
 from django.db.models import Count, Min, QuerySet, Sum
+from django.db.models.functions import Now
 from django.utils import timezone
 
 from apps.agents.models import DUE_AT, Agent, HeartbeatSchedule
 from apps.agents.services.energy import energy_terms_of
 from apps.calls.models import DailyUsage, LedgerEntry
-from apps.console.hours import Hour, draw_hours
 from apps.console.pages.models import default_of_tenant
+from apps.console.pictures.hours import Hour, draw_hours
 from apps.contacts.services.outbox import OutboxFigures, outbox_figures
 from apps.heartbeats.models import Heartbeat, HeartbeatStatus, Process
 from apps.heartbeats.services.processes import SILENT_AFTER, fleet_model
@@ -51,7 +52,7 @@ class Strip:
 
     @property
     def energy_max(self) -> float:
-        """Return the most energy that the agent keeps."""
+        """Return the maximum of the agent's energy."""
         return energy_terms_of(self.agent).maximum
 
 
@@ -130,15 +131,13 @@ def read_fleet() -> FleetPage:
     now = timezone.now()
     agents = dict(Agent.objects.order_by().values_list("status").annotate(Count("id")))
     heartbeats, hours, sampled = _heartbeats_of_day(now)
-    # `next_due_at` is repeated because it has an index; `DUE_AT` excludes agents in a conversation.
-    waiting = HeartbeatSchedule.objects.annotate(claimable_at=DUE_AT).filter(
-        in_flight=False, next_due_at__lte=now, claimable_at__lte=now
-    )
-    due = waiting.order_by("next_due_at")[: SAMPLE + 1].aggregate(
-        count=Count("pk"), oldest=Min("claimable_at")
+    due = (
+        due_schedules(now)
+        .order_by("next_due_at")[: SAMPLE + 1]
+        .aggregate(count=Count("pk"), oldest=Min("claimable_at"))
     )
     spent = _spent(now)
-    levels = _low_budgets()
+    levels = _count_low_budgets()
     processes = list(Process.objects.order_by("kind", "name")[:200])
     alive = [process for process in processes if process.seen_at >= now - SILENT_AFTER]
     recent = list(_heartbeats().order_by("-started_at", "-id")[:RECENT_HEARTBEATS])
@@ -163,7 +162,16 @@ def read_fleet() -> FleetPage:
     )
 
 
-def _low_budgets() -> Counter[str]:
+def due_schedules(now: datetime | Now) -> QuerySet[HeartbeatSchedule]:
+    """Return the schedules of agents that are due and not claimed, with their due time as `claimable_at`."""
+    # `next_due_at` is repeated because it has an index; `DUE_AT` excludes agents in a conversation.
+    schedules: QuerySet[HeartbeatSchedule] = HeartbeatSchedule.objects.annotate(claimable_at=DUE_AT).filter(
+        in_flight=False, next_due_at__lte=now, claimable_at__lte=now
+    )
+    return schedules
+
+
+def _count_low_budgets() -> Counter[str]:
     """Count the agents whose daily budget runs low, by level."""
     return Counter(
         DailyUsage.objects.filter(day=datetime.now(UTC).date())

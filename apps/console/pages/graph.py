@@ -11,6 +11,7 @@ from uuid import UUID
 
 from django.db.models import Q
 
+from apps.console.nodes import parse_id
 from apps.memories.models import (
     Cluster,
     ClusterMember,
@@ -172,10 +173,5 @@ def read_concept(concept: Concept) -> ConceptPage:
 
 def _ids(stored: Any) -> list[UUID]:
     # Values of other versions of Arbor are skipped, so that the page opens in any case.
-    ids = []
-    for item in stored if isinstance(stored, list) else []:
-        try:
-            ids.append(UUID(str(item)))
-        except ValueError:
-            continue
-    return ids
+    items = stored if isinstance(stored, list) else []
+    return [row_id for item in items if (row_id := parse_id(item)) is not None]

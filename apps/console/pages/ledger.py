@@ -80,8 +80,8 @@ class BudgetLine:
         return min(1.0, float(self.used) / float(self.limit)) if self.limit else 1.0
 
     @property
-    def look(self) -> str:
-        """Return the CSS word for the state."""
+    def tone(self) -> str:
+        """Return the tone of the line, by the used share and the pace."""
         return "bad" if self.share >= 1 else "warn" if self.ends_at or self.share > 0.7 else "good"
 
 

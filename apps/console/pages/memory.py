@@ -14,7 +14,7 @@ from django.db.models import Q
 from django.utils import timezone
 
 from apps.console import cells
-from apps.console.nodes import NamedNode, name_nodes, other_end
+from apps.console.nodes import NamedNode, name_nodes, other_end, parse_id
 from apps.console.pictures.neighborhood import DrawnNeighborhood, Neighbor, draw_neighborhood
 from apps.memories.models import Activation, ClusterMember, Edge, Memory, MemoryConcept, Pin, Practice, Upkeep
 from apps.memories.services.store.appraisal import word_lists
@@ -225,10 +225,7 @@ def _weights(neighbors: Any) -> dict[UUID, float]:
     """Return the heaviest neighbors; values that cannot be read are skipped."""
     weights: dict[UUID, float] = {}
     for key, weight in neighbors.items() if isinstance(neighbors, Mapping) else ():
-        try:
-            row_id = UUID(key)
-        except (AttributeError, TypeError, ValueError):
-            continue
-        if isinstance(weight, int | float) and math.isfinite(weight):
+        row_id = parse_id(key)
+        if row_id is not None and isinstance(weight, int | float) and math.isfinite(weight):
             weights[row_id] = float(weight)
     return dict(sorted(weights.items(), key=lambda item: -item[1])[:NEIGHBORHOOD_SIZE])

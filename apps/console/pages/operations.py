@@ -12,9 +12,10 @@ from django.db.models import QuerySet
 from django.db.models.functions import Now
 from django.utils import timezone
 
-from apps.agents.models import DUE_AT, Agent, HeartbeatSchedule
+from apps.agents.models import Agent, HeartbeatSchedule
 from apps.calls.models import ExternalCall
 from apps.console.badges import RowCount
+from apps.console.pages.fleet import due_schedules
 from apps.console.paging import ROWS_COUNTED
 from apps.contacts.models import OutboxMessage
 from apps.heartbeats.models import Process
@@ -167,13 +168,9 @@ _BACKLOGS: Mapping[str, tuple[str, str]] = {
 
 
 def _counted_rows() -> dict[str, QuerySet[Any]]:
-    schedules = HeartbeatSchedule.objects
     return {
-        # `next_due_at` is repeated because it has an index; `DUE_AT` excludes agents in a conversation.
-        "due": schedules.annotate(claimable_at=DUE_AT).filter(
-            in_flight=False, next_due_at__lte=Now(), claimable_at__lte=Now()
-        ),
-        "under_way": schedules.filter(in_flight=True),
+        "due": due_schedules(Now()),
+        "under_way": HeartbeatSchedule.objects.filter(in_flight=True),
         "maintenance_calls": ExternalCall.objects.filter(errand_status__in=["pending", "running"]),
         "outbox": OutboxMessage.objects.filter(status__in=[DeliveryStatus.PENDING, DeliveryStatus.SENDING]),
         "unembedded": Memory.objects.filter(status=MemoryStatus.ACTIVE, embedding__isnull=True),

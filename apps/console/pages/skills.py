@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from apps.agents.models import Agent
-from apps.console.pages.template_editor import FaultLine, fault_line
+from apps.console.pages.template_editor import FaultLine, fault_line, field_rows
 from apps.knowledge.models import Skill
 from apps.knowledge.services.skills import (
     FoundSkill,
@@ -42,7 +42,7 @@ class SkillEditorPage:
     @property
     def rows(self) -> int:
         """Return the height of the text's field in lines."""
-        return min(max(self.text.count("\n") + 2, 16), 40)
+        return field_rows(self.text)
 
     @property
     def replaces(self) -> bool:

@@ -47,7 +47,7 @@ class TemplateEditorPage:
     @property
     def rows(self) -> int:
         """Return the height of the text's field in lines."""
-        return min(max(self.text.count("\n") + 2, 16), 40)
+        return field_rows(self.text)
 
 
 def open_editor(name: str) -> TemplateEditorPage:
@@ -103,6 +103,11 @@ def template_names() -> list[tuple[str, bool]]:
 def own_template_exists(name: str) -> bool:
     """Return whether the tenant has a template of that name of its own."""
     return bool(Template.objects.filter(name__iexact=name).exists())
+
+
+def field_rows(text: str) -> int:
+    """Return the height of a text's field in lines, 16 to 40."""
+    return min(max(text.count("\n") + 2, 16), 40)
 
 
 def _preview(spec: TemplateSpec) -> str:

@@ -31,7 +31,8 @@ class Stage:
 
     name: str
     kind: str
-    look: str
+    #: The outcome of the step, or the status of the call.
+    status: str
     milliseconds: float
     note: str = ""
     changed: Sequence[str] = ()
@@ -57,7 +58,7 @@ def _steps(steps: Sequence[RecordedStep]) -> Iterator[tuple[datetime, Stage]]:
         stage = Stage(
             name=step.node,
             kind="step",
-            look=step.outcome,
+            status=step.outcome,
             milliseconds=step.duration_ms,
             changed=[str(line) for line in step.changed if line],
         )
@@ -77,7 +78,7 @@ def _waits(steps: Sequence[RecordedStep], calls: Sequence[ExternalCall]) -> Iter
         stage = Stage(
             name=f"{call.purpose}: {call.model}",
             kind="wait",
-            look=call.status,
+            status=call.status,
             milliseconds=waited_ms,
             note="waiting for the model",
         )

@@ -22,8 +22,8 @@ from arbor.workflows.values import (
 
 #: The latest runs and versions that the page of a workflow lists.
 LATEST_SHOWN = 10
-#: Colors of boxes by the status of the step, as the outcomes of heartbeats' nodes.
-_LOOKS = {
+#: The outcome that the box of a step shows, by the status of the step.
+_OUTCOMES = {
     WorkflowStepStatus.SUCCEEDED: "success",
     WorkflowStepStatus.FAILED: "failure",
     WorkflowStepStatus.CANCELED: "failure",
@@ -108,7 +108,7 @@ def _visits(steps: Sequence[WorkflowStep]) -> dict[str, NodeVisits]:
         visits[step.name] = NodeVisits(
             outcome="waiting"
             if step.status in OPEN_STEPS and step.status != WorkflowStepStatus.RETRYING
-            else _LOOKS[WorkflowStepStatus(step.status)],
+            else _OUTCOMES[WorkflowStepStatus(step.status)],
             milliseconds=seconds * 1000 + (before.milliseconds if before else 0.0),
             visits=1 + (before.visits if before else 0),
         )

@@ -40,7 +40,8 @@ class Box:
     x: int
     y: int
     round: bool
-    look: str
+    #: The outcome that is shown; `none`: the run did not pass the node.
+    outcome: str
     note: str
     title: str
     branch: bool = False
@@ -56,7 +57,7 @@ class Arrow:
     """An edge as drawn: an SVG path."""
 
     path: str
-    taken: bool
+    passed: bool
     title: str
 
 
@@ -90,15 +91,15 @@ def draw_pipeline(
     reading = _read(text)
     if reading.faults or not reading.nodes:
         return None
-    used = _passed_edges(reading, path, ended)
+    passed = _passed_edges(reading, path, ended)
     places, lanes = _places(reading)
     tops = _row_tops(lanes)
     boxes = {
-        name: _box(reading.nodes[name], place, tops[place.row], visits.get(name), used)
+        name: _box(reading.nodes[name], place, tops[place.row], visits.get(name), passed)
         for name, place in places.items()
     }
     arrows = tuple(
-        _arrow(edge, boxes, places, (edge.source, edge.target) in used)
+        _arrow(edge, boxes, places, (edge.source, edge.target) in passed)
         for edge in reading.edges
         if edge.source in boxes and edge.target in boxes
     )
@@ -108,7 +109,7 @@ def draw_pipeline(
         height=tops[-1] - GAP_ROW + MARGIN,
         boxes=tuple(boxes.values()),
         # Edges of the path are drawn last, on top of the others.
-        arrows=tuple(sorted(arrows, key=lambda arrow: arrow.taken)),
+        arrows=tuple(sorted(arrows, key=lambda arrow: arrow.passed)),
     )
 
 
@@ -203,29 +204,29 @@ def _row_tops(lanes: Sequence[int]) -> list[int]:
 
 
 def _box(
-    node: PipelineNode, place: Place, top: int, visit: NodeVisits | None, used: set[tuple[str, str]]
+    node: PipelineNode, place: Place, top: int, visit: NodeVisits | None, passed: set[tuple[str, str]]
 ) -> Box:
-    reached = any(node.name in pair for pair in used)
+    reached = any(node.name in pair for pair in passed)
     if visit is not None:
-        look = visit.outcome
+        outcome = visit.outcome
         times = f" ×{visit.visits}" if visit.visits > 1 else ""
         note = f"{visit.milliseconds:.1f} ms{times}"
         if visit.waited:
             note = f"{note} · {visit.waited}"
     elif reached and node.kind is not PipelineNodeKind.STEP:
-        look, note = ("failure" if node.exit_outcome == "failure" else "success"), ""
+        outcome, note = ("failure" if node.exit_outcome == "failure" else "success"), ""
     else:
-        look, note = "none", ""
+        outcome, note = "none", ""
     return Box(
         name=node.name,
         lines=_wrapped(node.label or node.name),
         x=MARGIN + place.column * (BOX_WIDTH + GAP_X),
         y=top + place.lane * (BOX_HEIGHT + GAP_LANE),
         round=node.kind in (PipelineNodeKind.START, PipelineNodeKind.EXIT),
-        look=look,
+        outcome=outcome,
         note=note,
         branch=node.kind is PipelineNodeKind.BRANCH,
-        title=f"{node.name}: {'not passed' if look == 'none' else look}",
+        title=f"{node.name}: {'not passed' if outcome == 'none' else outcome}",
     )
 
 
@@ -242,7 +243,7 @@ def _wrapped(label: str) -> tuple[str, ...]:
     return tuple(lines)
 
 
-def _arrow(edge: PipelineEdge, boxes: Mapping[str, Box], places: Mapping[str, Place], used: bool) -> Arrow:
+def _arrow(edge: PipelineEdge, boxes: Mapping[str, Box], places: Mapping[str, Place], passed: bool) -> Arrow:
     source, target = boxes[edge.source], boxes[edge.target]
     row, column, lane = places[edge.source]
     to_row, to_column, to_lane = places[edge.target]
@@ -271,7 +272,7 @@ def _arrow(edge: PipelineEdge, boxes: Mapping[str, Box], places: Mapping[str, Pl
         begin = f"{source.x} {middle}H{source.x - GAP_X // 2 - 4}" if lane else f"{source.middle} {source.y}"
         path = f"M{begin}V{between}H{target.middle}V{low + 3}"
     title = f"{edge.source} to {edge.target}"
-    return Arrow(path=path, taken=used, title=f"{title}: {edge.label}" if edge.label else title)
+    return Arrow(path=path, passed=passed, title=f"{title}: {edge.label}" if edge.label else title)
 
 
 def _entry(box: Box) -> int:

@@ -13,7 +13,7 @@ rect { fill: #fff; stroke: #94a3b8; stroke-width: 1.2 }
 .success rect { stroke: #16a34a; fill: #f0fdf4 } .partial rect, .retry rect { stroke: #d97706; fill: #fffbeb }
 .failure rect { stroke: #dc2626; fill: #fef2f2 }
 text { font: 11px system-ui, sans-serif; text-anchor: middle; fill: #0f172a }
-path { fill: none; stroke: #cbd5e1; stroke-width: 1.2 } path.taken { stroke: #2563eb; stroke-width: 1.8 }
+path { fill: none; stroke: #cbd5e1; stroke-width: 1.2 } path.passed { stroke: #2563eb; stroke-width: 1.8 }
 marker path { fill: #94a3b8; stroke: none } text.note { font-size: 9px; fill: #64748b }
 """
 
@@ -43,15 +43,17 @@ def _lines(picture: DrawnPipeline, title: str) -> Iterator[str]:
 
 
 def _arrow(arrow: Arrow) -> str:
-    taken = ' class="taken"' if arrow.taken else ""
-    return f'<path{taken} d="{arrow.path}" marker-end="url(#tip)"><title>{escape(arrow.title)}</title></path>'
+    passed = ' class="passed"' if arrow.passed else ""
+    return (
+        f'<path{passed} d="{arrow.path}" marker-end="url(#tip)"><title>{escape(arrow.title)}</title></path>'
+    )
 
 
 def _box(box: Box, picture: DrawnPipeline) -> Iterator[str]:
     middle = picture.box_width // 2
     lines = [line for line in box.lines if line]
     top = picture.box_height / 2 + 4 - 6.5 * (len(lines) - 1) - (5 if box.note else 0)
-    kind = f"{box.look}{' branch' if box.branch else ''}"
+    kind = f"{box.outcome}{' branch' if box.branch else ''}"
     yield f'<g class="{escape(kind)}" transform="translate({box.x} {box.y})"><title>{escape(box.title)}</title>'
     yield f'<rect width="{picture.box_width}" height="{picture.box_height}" rx="{25 if box.round else 8}"/>'
     for place, line in enumerate(lines):

@@ -119,7 +119,7 @@ def shell(text: str) -> str:
 
 @register.filter
 def commands(text: str) -> SafeString:
-    """Write a text, with what stands between backticks as code."""
+    """Write a text, with the parts between backticks as code."""
     parts = text.split("`")
     return format_html_join(
         "",
@@ -147,9 +147,9 @@ def badge(text: str) -> SafeString:
 
 
 @register.filter
-def look(status: str) -> str:
-    """Return the CSS word for a status."""
-    return cells.tone(status)
+def tone(status: str) -> str:
+    """Return the tone of a status, which names its CSS class."""
+    return cells.tone_of(status)
 
 
 @register.filter

@@ -1,6 +1,7 @@
 """The Python client of Arbor.
 
-`Arbor` blocks, `AsyncArbor` awaits; both have the same operations.
+`Arbor` blocks, `AsyncArbor` awaits; both have the same operations. Values that are not exported here are in the modules of
+their groups, such as `arbor_client.documents`.
 """
 
 from arbor_client.agents import Agent, Destruction, SentMessage

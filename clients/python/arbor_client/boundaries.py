@@ -72,7 +72,7 @@ class Boundaries[C: (Arbor, AsyncArbor)](Group[C]):
         agent_id: Id,
         name: str,
         *,
-        type: str = "ethical",  # noqa: A002 (the name of the API)
+        type: str = "ethical",  # noqa: A002 (the name in the API)
         response: str = "refuse",
         description: str = "",
         patterns: Iterable[str] = (),

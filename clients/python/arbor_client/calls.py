@@ -47,7 +47,7 @@ class Call[T]:
     content: bytes | None = None
     #: The answer is a file, not JSON.
     answers_file: bool = False
-    #: Repeated with each retry, so that the server carries the request out once.
+    #: Repeated with each retry, so that the server executes the request once.
     idempotency_key: str = ""
     #: The call that asks again for a value that is not complete yet; None: the value is complete.
     follow: Callable[[T], Call[T] | None] | None = None

@@ -46,7 +46,7 @@ class Arbor(Catalogue["Arbor"]):
         self._retries = retries
 
     def send[T](self, call: Call[T]) -> T:
-        """Carry out a call and return its value."""
+        """Execute a call and return its value."""
         steps = exchange(call, retries=self._retries)
         answer: Sent = None
         while True:
@@ -123,7 +123,7 @@ class AsyncArbor(Catalogue["AsyncArbor"]):
         self._retries = retries
 
     async def send[T](self, call: Call[T]) -> T:
-        """Carry out a call and return its value."""
+        """Execute a call and return its value."""
         steps = exchange(call, retries=self._retries)
         answer: Sent = None
         while True:

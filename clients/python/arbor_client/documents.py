@@ -227,6 +227,7 @@ class Documents[C: (Arbor, AsyncArbor)](Group[C]):
         self, agent_id: Id, *, categories: Iterable[str] | None
     ) -> Call[AgentCategories]:
         """Set the categories of documents that an agent finds; None: all."""
+        # Not by `put`, which leaves out values that are None.
         return Call(
             method="PUT",
             path=f"/agents/{agent_id}/document-categories",

@@ -7,7 +7,7 @@ ArborClientError
     ├── TokenInvalid     401: the token is missing, unknown, expired or revoked
     ├── Forbidden        403: the token's role, or its agent, does not allow it
     ├── Missing          404: nothing with that id or name
-    ├── Conflict         409: the state forbids it, or the name is taken
+    ├── Conflict         409, 412: the state forbids it, the name is taken, or the resource has changed
     ├── Unprocessable    400, 413, 422: the request is wrong; `fields` names the parts
     ├── TooManyRequests  429: wait for `retry_after_s`
     └── ServerFailed     5xx
@@ -93,7 +93,7 @@ class Missing(Refused):
 
 
 class Conflict(Refused):
-    """The state forbids it, or the name is taken."""
+    """The state forbids it, the name is taken, or the resource has changed since it was read."""
 
 
 class Unprocessable(Refused):

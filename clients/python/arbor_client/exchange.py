@@ -113,5 +113,5 @@ def _wait_s(sent: httpx.Response | httpx.RequestError, attempt: int) -> float | 
 
 
 def _is_underway(response: httpx.Response) -> bool:
-    """Return whether the server still carries out an earlier attempt under the same idempotency key."""
+    """Return whether the server still executes an earlier attempt under the same idempotency key."""
     return response.status_code == _CONFLICT and error_of(response).kind == _UNDERWAY

@@ -104,7 +104,7 @@ class Goals[C: (Arbor, AsyncArbor)](Group[C]):
         *,
         description: str = "",
         layer: str = "objective",
-        type: str = "achieve",  # noqa: A002 (the name of the field)
+        type: str = "achieve",  # noqa: A002 (the name in the API)
         priority: int = 50,
         state: str | None = None,
         parent_id: Id | None = None,

@@ -21,7 +21,7 @@ class Group[C: (Arbor, AsyncArbor)]:
 
 
 class operation[**P, T]:  # noqa: N801 (a decorator)
-    """Make a method that returns a call carry it out."""
+    """Make a method that returns a call execute the call."""
 
     def __init__(self, build: Callable[Concatenate[Any, P], Call[T]]) -> None:
         self._build = build

@@ -66,7 +66,9 @@ class HeartbeatTrace(Heartbeat):
     """A heartbeat with its reasons, actions, steps and model calls."""
 
     tier: str
+    #: The round trips to the model.
     turns: int
+    #: Milliseconds in Arbor's own code, without the model.
     own_ms: float
     reasoning: str
     actions: Any

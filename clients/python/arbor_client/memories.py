@@ -187,7 +187,7 @@ class Memories[C: (Arbor, AsyncArbor)](Group[C]):
         agent_id: Id,
         text: str,
         *,
-        type: str = "semantic",  # noqa: A002 (the name of the API)
+        type: str = "semantic",  # noqa: A002 (the name in the API)
         importance: float | None = None,
         expires_at: datetime | None = None,
     ) -> Call[Remembered]:
@@ -237,7 +237,7 @@ class Memories[C: (Arbor, AsyncArbor)](Group[C]):
         self,
         agent_id: Id,
         *,
-        type: str | None = None,  # noqa: A002
+        type: str | None = None,  # noqa: A002 (the name in the API)
         status: str | None = None,
         session: str | None = None,
         min_importance: float | None = None,

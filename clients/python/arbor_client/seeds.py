@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
-from uuid import UUID
+from uuid import UUID, uuid4
 
 from arbor_client.calls import Call, Id, PagedCall, Rows, decoder, delete, get, listed, post, rows_of
 from arbor_client.groups import Group, listing, operation
@@ -157,6 +157,7 @@ class Seeds[C: (Arbor, AsyncArbor)](Group[C]):
             parse=decoder(SavedSeed),
             kind=SavedSeed,
             content=content,
+            idempotency_key=str(uuid4()),
         )
 
     @operation

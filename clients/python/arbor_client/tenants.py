@@ -174,6 +174,7 @@ class Tokens[C: (Arbor, AsyncArbor)](Group[C]):
         """Create a token and return it, once; `days=None`: without end. With `tasks_only` it gives tasks to published agents only."""
         body = {"name": name, "role": role, "agent_id": agent_id, "tasks_only": tasks_only}
         call = post(NewApiToken, "/tokens", body)
+        # `post` leaves out values that are None, and without `days` the server uses its default.
         return replace(call, body={**(call.body or {}), "days": days})
 
     @operation

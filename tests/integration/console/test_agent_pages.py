@@ -201,7 +201,7 @@ def test_an_agents_page_shows_its_mood_and_its_drives(viewer: Client, world: Wor
     text = viewer.get(reverse("admin:agents_agent_change", args=[world.agent.id])).content.decode()
     assert "very good and stirred up" in text
     assert 'data-drive="curiosity"' in text
-    assert "curiosity <strong>presses</strong>" in text
+    assert "curiosity <strong>urgent</strong>" in text
     assert "rest <strong>" not in text
 
 

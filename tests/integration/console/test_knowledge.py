@@ -1,4 +1,4 @@
-"""The pages of pinned memories, quotas and facts on their way into the self."""
+"""The pages of pinned memories, quotas and promotion candidates."""
 
 from __future__ import annotations
 

@@ -134,11 +134,11 @@ def test_budgets_show_their_use_and_the_time_of_their_end(world: World) -> None:
     usage._sums.clear()
     page = read(world, f"agent={world.agent.id}", noon)
     heartbeats, tokens = page.tenant_budget
-    assert (heartbeats.used, heartbeats.limit, heartbeats.look) == (80, 100, "warn")
+    assert (heartbeats.used, heartbeats.limit, heartbeats.tone) == (80, 100, "warn")
     assert heartbeats.ends_at == noon.replace(hour=15)
-    assert (tokens.ends_at, tokens.look) == (None, "good")
+    assert (tokens.ends_at, tokens.tone) == (None, "good")
     (dollars,) = [line for line in page.agent_budget if line.what == "US dollars"]
-    assert (dollars.share, dollars.look) == (1.0, "bad")
+    assert (dollars.share, dollars.tone) == (1.0, "bad")
     assert [low.agent.name for low in page.low] == [world.agent.name]
 
 

@@ -233,7 +233,7 @@ def test_the_bars_of_the_fleet_have_all_counted_heartbeats(world: World) -> None
 
 def test_an_alarm_names_the_commands_that_help() -> None:
     alarm = Alarm(
-        look="warn", title="1 tool is suspended", text="Look at it.", commands=("arbor a", "arbor b")
+        tone="warn", title="1 tool is suspended", text="Look at it.", commands=("arbor a", "arbor b")
     )
     text = render_to_string("console/parts/fleet_notices.html", {"alarms": [alarm]})
     assert "Look at it. Run <code>arbor a</code> or <code>arbor b</code>." in text

@@ -31,15 +31,15 @@ def passed(*names: str) -> dict[str, NodeVisits]:
 def test_a_successful_run_is_marked_from_start_to_exit() -> None:
     picture = draw_pipeline(TEXT, visits=passed("look", "think"), path=["look", "think"], ended="success")
     assert picture is not None
-    looks = {box.name: box.look for box in picture.boxes}
-    assert looks == {
+    outcomes = {box.name: box.outcome for box in picture.boxes}
+    assert outcomes == {
         "begin": "success",
         "look": "success",
         "think": "success",
         "good": "success",
         "bad": "none",
     }
-    assert {arrow.title for arrow in picture.arrows if arrow.taken} == {
+    assert {arrow.title for arrow in picture.arrows if arrow.passed} == {
         "begin to look",
         "look to think",
         "think to good",
@@ -50,14 +50,14 @@ def test_a_failed_run_ends_in_the_failed_exit() -> None:
     visits = passed("look") | {"think": NodeVisits(outcome="failure", milliseconds=2.0)}
     picture = draw_pipeline(TEXT, visits=visits, path=["look", "think"], ended="failure")
     assert picture is not None
-    looks = {box.name: box.look for box in picture.boxes}
-    assert (looks["think"], looks["bad"], looks["good"]) == ("failure", "failure", "none")
+    outcomes = {box.name: box.outcome for box in picture.boxes}
+    assert (outcomes["think"], outcomes["bad"], outcomes["good"]) == ("failure", "failure", "none")
 
 
 def test_an_unfinished_run_reaches_no_exit() -> None:
     picture = draw_pipeline(TEXT, visits=passed("look"), path=["look"], ended="")
     assert picture is not None
-    assert {box.name for box in picture.boxes if box.look != "none"} == {"begin", "look"}
+    assert {box.name for box in picture.boxes if box.outcome != "none"} == {"begin", "look"}
 
 
 def test_a_repeated_visit_is_counted() -> None:

@@ -22,6 +22,12 @@ def test_every_method_of_the_client_has_its_operation() -> None:
     assert unknown == []
 
 
+def test_every_post_of_the_client_has_an_idempotency_key() -> None:
+    calls = {name: call for name, call in requests_of_client().items() if isinstance(call, Call)}
+    without = [name for name, call in calls.items() if call.method == "POST" and not call.idempotency_key]
+    assert without == []
+
+
 @pytest.mark.parametrize("name", sorted(requests_of_client()))
 def test_a_method_sends_and_reads_what_the_api_does(name: str) -> None:
     call = requests_of_client(whole=True)[name]

@@ -20,7 +20,7 @@ case "$1 $2" in
     "--version ") echo "uv {version}" ;;
     "python list") cat "{folder}/listed" 2>/dev/null; exit 0 ;;
     "python find") exit 1 ;;
-    "venv "*) sleep {slow}; for last; do :; done; exec "{python}" -m venv --without-pip "$last" ;;
+    "venv "*) {before_venv}; for last; do :; done; exec "{python}" -m venv --without-pip "$last" ;;
 esac
 """
 #: A Python with scripted answers to `config/interpreter.py`.
@@ -55,7 +55,6 @@ TOOLS = [
     "sh",
     "sleep",
     "touch",
-    "tr",
     "uname",
 ]
 SUMMARIES = {0: "the fastest", 1: "with PGO", 2: "the slowest"}
@@ -130,8 +129,8 @@ def machine(tmp_path: Path) -> Machine:
     return new
 
 
-def stub_uv(folder: Path, *, version: str = "0.13.9", slow: float = 0) -> str:
-    return UV.format(folder=folder, python=sys.executable, version=version, slow=slow)
+def stub_uv(folder: Path, *, version: str = "0.13.9", before_venv: str = ":") -> str:
+    return UV.format(folder=folder, python=sys.executable, version=version, before_venv=before_venv)
 
 
 def bootstrap(machine: Machine, *, pip: bool, install: str | None = None) -> Path:
@@ -329,13 +328,20 @@ def test_a_tools_folder_that_cannot_be_written_is_named(machine: Machine) -> Non
 
 def test_concurrent_runs_of_setup_are_serialized(machine: Machine) -> None:
     on_path(machine, 0)
-    write(machine.bin / "uv", stub_uv(machine.clone.parent, slow=1.5))
-    runs = [machine.start(), machine.start()]
-    outputs = [run.communicate()[0] for run in runs]
-    assert [run.returncode for run in runs] == [0, 0]
+    signal = machine.clone.parent / "go on"
+    wait = f'until [ -e "{signal}" ]; do sleep 0.05; done'
+    write(machine.bin / "uv", stub_uv(machine.clone.parent, before_venv=wait))
+    with machine.start() as first:
+        assert first.stdout is not None
+        assert "making .venv" in first.stdout.readline()
+        with machine.start() as second:
+            assert second.stdout is not None
+            assert "is setting up: waiting for it" in second.stdout.readline()
+            signal.touch()
+            assert "ready" in first.stdout.read()
+            assert "ready" not in second.stdout.read()
+    assert (first.returncode, second.returncode) == (0, 0)
     assert len(machine.chosen()) == 1
-    assert sorted("ready" in output for output in outputs) == [False, True]
-    assert sorted("is setting up: waiting for it" in output for output in outputs) == [False, True]
 
 
 def test_a_dead_lock_that_another_run_has_replaced_stays(machine: Machine) -> None:

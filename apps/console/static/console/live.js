@@ -1,4 +1,4 @@
-// Pages whose parts move ask for these parts again and again. Without this file they stay as they are.
+// Requests the changing parts of a page at intervals and replaces them. Without this file a page stays as it was loaded.
 "use strict";
 
 const LONGEST_PAUSE_S = 60;

@@ -1,4 +1,4 @@
-"""Limits of health metrics."""
+"""Limits of the health figures."""
 
 from __future__ import annotations
 
