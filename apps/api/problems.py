@@ -129,9 +129,7 @@ def handle_errors(api: NinjaAPI) -> None:
         RequestInvalid: _invalid,
         AuthenticationError: _unauthenticated,
         HttpError: _refused,
-        Http404: lambda request, _error: problem(
-            request, status=HTTPStatus.NOT_FOUND, detail="there is nothing here"
-        ),
+        Http404: lambda request, _error: unknown_path(request),
         SuspiciousOperation: _suspicious,
         DataError: _unstorable,
         IntegrityError: _conflicting,

@@ -32,7 +32,7 @@ _KEY = "Idempotency-Key"
 
 
 def own_transactions[F: Callable[..., Any]](operation: F) -> F:
-    """Mark an operation that opens its own transactions: it calls an embedder, a model or an asynchronous service."""
+    """Mark an operation that opens its own transactions, because it calls another server, reads or writes a file, or reads for long."""
     setattr(operation, _OWN_TRANSACTIONS, True)
     return operation
 

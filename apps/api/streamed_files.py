@@ -1,4 +1,4 @@
-"""Responses that are files, sent in parts."""
+"""Files as responses, sent in parts, and files in the OpenAPI document."""
 
 from __future__ import annotations
 
@@ -10,6 +10,10 @@ from django.core.handlers.asgi import ASGIRequest
 from django.http import HttpRequest, StreamingHttpResponse
 
 FILE_TYPE = "application/octet-stream"
+_BINARY = {"content": {FILE_TYPE: {"schema": {"type": "string", "format": "binary"}}}}
+#: Parts of the OpenAPI document for operations that return or read a file.
+ANSWERS_FILE = {"responses": {200: {"description": "The file.", **_BINARY}}}
+READS_FILE = {"requestBody": {"required": True, **_BINARY}}
 #: Bytes of a file that are sent at once.
 _PART = 256 * 1024
 

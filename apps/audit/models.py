@@ -143,10 +143,10 @@ class AbstractAuditEvent(models.Model):
 
 
 class AuditEvent(AbstractAuditEvent, TenantModel):
-    """An act in one tenant. The serving roles may add and read, and delete by age (`tenants.protection`)."""
+    """An act in one tenant. The serving roles add and read records; the operations role deletes them by age (`tenants.policies`)."""
 
     app_privileges: ClassVar[str] = "SELECT, INSERT"
-    # The operations role adds the visits of superusers.
+    # The operations role adds visits of superusers, refused acts and deletions by age.
     ops_privileges: ClassVar[str] = "SELECT, INSERT, DELETE"
     deleted_after: ClassVar[Record] = Record.AUDIT
 

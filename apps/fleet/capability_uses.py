@@ -34,7 +34,8 @@ def delete_uncounted_uses(*, now: datetime, max_duration: timedelta) -> JobRunRe
         with transaction.atomic(using=OPS):
             uses: QuerySet[CapabilityUse] = QuerySet(CapabilityUse, using=OPS).filter(tenant_id=tenant_id)
             old = uses.filter(_UNCOUNTED, at__lt=before).order_by("at").values_list("id", flat=True)
-            return uses.filter(id__in=list(old[:_STEP]))._raw_delete(OPS)
+            # `_raw_delete` returns None where it deletes no row.
+            return uses.filter(id__in=list(old[:_STEP]))._raw_delete(OPS) or 0
 
     return run_job(
         "history of capability uses",

@@ -6,7 +6,7 @@ Cost and usage are folded into daily usage when a call is charged, so budgets an
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -205,16 +205,15 @@ def _delete_usage(tenant_id: UUID, _: UUID, before: datetime) -> int:
 def _delete_ledger(tenant_id: UUID, _: UUID, before: datetime) -> int:
     with transaction.atomic(using=OPS):
         rows: QuerySet[LedgerEntry] = QuerySet(LedgerEntry, using=OPS)
-        ids = rows.filter(tenant_id=tenant_id, at__lt=before).order_by("at").values_list("id", flat=True)
-        return rows.filter(tenant_id=tenant_id, id__in=list(ids[:_NARROW_STEP]))._raw_delete(OPS)
+        old = rows.filter(tenant_id=tenant_id, at__lt=before)
+        return _delete_by_key(old, old.order_by("at").values_list("pk", flat=True)[:_NARROW_STEP])
 
 
 def _delete_signals(tenant_id: UUID, _: UUID, before: datetime) -> int:
-    rows: QuerySet[SignalBatch] = QuerySet(SignalBatch, using=OPS)
+    rows: QuerySet[SignalBatch] = QuerySet(SignalBatch, using=OPS).filter(tenant_id=tenant_id)
     with transaction.atomic(using=OPS):
-        oldest = rows.filter(tenant_id=tenant_id).order_by("id").values_list("id", "at")[:_NARROW_STEP]
-        ids = [row_id for row_id, at in oldest if at < before]
-        return rows.filter(tenant_id=tenant_id, id__in=ids)._raw_delete(OPS)
+        oldest = rows.order_by("id").values_list("id", "at")[:_NARROW_STEP]
+        return _delete_by_key(rows, [row_id for row_id, at in oldest if at < before])
 
 
 def _delete_audit(tenant_id: UUID, _: UUID, before: datetime) -> int:
@@ -247,8 +246,7 @@ def _sweep_blocks(now: datetime) -> JobRunResult:
 def _delete_old_blocks(chain: AuditChain, before: datetime) -> int:
     rows = chain.blocks().filter(at__lt=before)
     with transaction.atomic(using=OPS):
-        ids = list(rows.order_by("at").values_list("pk", flat=True)[:_NARROW_STEP])
-        deleted = rows.filter(pk__in=ids)._raw_delete(OPS)
+        deleted = _delete_by_key(rows, rows.order_by("at").values_list("pk", flat=True)[:_NARROW_STEP])
         if deleted:
             record_age_deletion(chain, DeletedRows.DIGESTS, until=before)
     return deleted
@@ -268,7 +266,7 @@ def _delete_platform_events(now: datetime) -> None:
 def _delete_events(rows: QuerySet[Any], before: datetime) -> list[tuple[UUID, datetime, str]]:
     """Delete the oldest audit records, and return their ids, times and actions: none if the database protects one of them."""
     old = list(rows.filter(at__lt=before).order_by("at").values_list("id", "at", "action")[:_NARROW_STEP])
-    deleted = rows.filter(id__in=[event_id for event_id, *_ in old])._raw_delete(OPS)
+    deleted = _delete_by_key(rows, [event_id for event_id, *_ in old])
     if deleted < len(old):
         # The database still protects records of the former, higher age, until `arbor prepare` runs again.
         log.warning("audit_deletion_refused", records=len(old) - deleted)
@@ -305,6 +303,12 @@ def _delete_expired_rows(now: datetime) -> None:
 
 def _oldest[M: Model](rows: QuerySet[M], column: str, count: int) -> QuerySet[M]:
     return rows.order_by(column).select_for_update(skip_locked=True)[:count]
+
+
+def _delete_by_key(rows: QuerySet[Any], keys: Iterable[UUID]) -> int:
+    """Delete those of the rows that have these keys, by the operations role, and return their number."""
+    # `_raw_delete` returns None where it deletes no row.
+    return rows.filter(pk__in=list(keys))._raw_delete(OPS) or 0
 
 
 def _delete(rows: QuerySet[Any]) -> int:

@@ -8,7 +8,7 @@ from apps.tenants.scope import ops_scope, tenant_transaction
 
 
 def sign_all_pending_grants(*, actor: str) -> int:
-    """Sign all grants without a signature, and return their number. Idempotent.
+    """Sign all grants that a migration has written without a signature, and return their number. Idempotent.
 
     Raises ConfigurationInvalid without a master key, and SealBroken where another master key has sealed the System Authority's key.
     """

@@ -14,7 +14,7 @@ _LOCK = "SELECT pg_advisory_xact_lock(hashtextextended(%(table)s, 0) # hashtexte
 
 
 def check_row_limit(rows: QuerySet[Any], *, most: int, refusal: str) -> None:
-    """Raise LimitReached with the refusal if there are `most` of the current tenant's rows.
+    """Raise LimitReached with the refusal if the current tenant has `most` rows or more.
 
     Another transaction that adds a row of the same model waits for the end of this one, so that both cannot take the last place.
     """

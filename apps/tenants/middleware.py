@@ -35,8 +35,6 @@ _OPEN_WHEN_SUSPENDED = frozenset(
         "jsi18n",
     }
 )
-
-
 #: The URL names of forms whose views open their own transactions, because they call other servers, read files, or read for long.
 _OWN_TRANSACTIONS = frozenset({"models-act", "seed-make", "seed-act", "audit-verification"})
 
@@ -114,7 +112,7 @@ def _opens_own_transactions(request: HttpRequest) -> bool:
 
 
 #: PostgreSQL's own words would quote the value.
-_UNSTORABLE = "a value in the address or the form is out of range, or holds a character that cannot be stored, such as NUL"
+_UNSTORABLE = "a value in the address or the form is out of range, or has a character that cannot be stored, such as NUL"
 
 
 def _choose(tenants: list[Access], chosen: Any) -> Access | None:

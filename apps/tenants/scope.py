@@ -1,7 +1,7 @@
-"""The current tenant of the running code: the first of two locks (the second is row-level security).
+"""The current tenant of the running code.
 
-The scope is a context variable. The ORM's managers read it (`models.TenantManager`), and the database backend copies
-it into each transaction as it begins (`postgresql.base`), so pooled connections carry nothing from one to the next.
+The scope is a context variable. The ORM's managers read it and raise without it (`models.TenantManager`), and the database backend
+copies it for row-level security into each transaction as it begins (`postgresql.base`), so pooled connections carry nothing over.
 """
 
 from __future__ import annotations

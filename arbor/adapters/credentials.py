@@ -44,7 +44,7 @@ class Credentials:
                 raise ConfigurationInvalid(
                     f"{name.upper()} must be an http:// or https:// address with a host"
                 )
-            if not value.isascii() or any(not "!" <= character <= "~" for character in value):
+            if not all("!" <= character <= "~" for character in value):
                 raise ConfigurationInvalid(
                     f"{name.upper()} must be printable ASCII without spaces or line breaks"
                 )

@@ -30,7 +30,7 @@ from arbor.errors import IdentityRefused, SealBroken
 
 @dataclass(frozen=True, kw_only=True)
 class NewIdentity:
-    """A new agent's agent row, not yet stored, and its signing key pair."""
+    """The row of a new agent, and its signing key pair."""
 
     agent: Agent
     pair: KeyPair

@@ -92,7 +92,7 @@ def create_percept(
         action=AuditAction.OPERATOR_ACT,
         actor=actor,
         agent_id=agent_id,
-        message=f"let {agent.name} perceive something ({kind}{', urgent' if urgent else ''})",
+        message=f"added an event to what {agent.name} perceives ({kind}{', urgent' if urgent else ''})",
         detail={"percept_id": str(percept.id), "characters": len(content)},
     )
     return percept

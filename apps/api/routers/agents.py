@@ -48,7 +48,7 @@ class AgentResource(Schema):
     """An agent."""
 
     id: UUID
-    public_id: str = Field(description="agent_ and the SHA-256 of its public key.")
+    public_id: str = Field(description="agent_ and the SHA-256 of its first public key.")
     name: str = Field(examples=["Vega"])
     status: AgentStatus
     template: str = Field(description="The template it was created from.", examples=["Scout"])

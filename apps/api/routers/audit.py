@@ -179,7 +179,7 @@ def show_head(request: HttpRequest) -> HeadResource:
     chain = AuditChain(tenant_id=access_of(request).tenant_id)
     head = chain.head()
     if head is None:
-        raise NotFound("nothing is sealed yet: a job seals what was committed, every 30 seconds")
+        raise NotFound("nothing is sealed yet: a job seals what was committed, by default every 30 seconds")
     return HeadResource.model_validate(head_json(chain, head))
 
 

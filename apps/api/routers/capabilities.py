@@ -23,15 +23,21 @@ from apps.authority.services.explanations import (
     explain_denial,
     status_of,
 )
-from apps.authority.services.grants import delegate_capability, grant_capability, revoke_capability
+from apps.authority.services.grants import (
+    REASON_LENGTH,
+    delegate_capability,
+    grant_capability,
+    revoke_capability,
+)
+from arbor.agents.capabilities import MAX_URI_LENGTH
 from arbor.authority.authorization import DenialCode
-from arbor.authority.constraints import Constraints, constraints_from_input
+from arbor.authority.constraints import MAX_PERIOD_S, MAX_USES, Constraints, constraints_from_input
 from arbor.authority.grants import DEFAULT_DEPTH, MAX_DEPTH
 
 router = Router()
 
 _Resource = Annotated[
-    str, Field(min_length=1, max_length=500, examples=["arbor://actions/execute/reach_out_public"])
+    str, Field(min_length=1, max_length=MAX_URI_LENGTH, examples=["arbor://actions/execute/reach_out_public"])
 ]
 
 
@@ -45,7 +51,7 @@ class CapabilityResource(Schema):
     status: GrantStatus
     constraints: dict[str, Any]
     parent_id: UUID | None = Field(description="The capability that it was delegated from.")
-    depth: int = Field(description="Further delegations below it.")
+    depth: int = Field(description="The levels of delegation that are allowed below it.")
     granted_by: str
     granted_at: datetime
     revoked_at: datetime | None
@@ -75,9 +81,9 @@ class CapabilityLimits(Input):
 
     not_before: Moment | None = None
     expires_at: Moment | None = None
-    max_uses: Annotated[int | None, Field(ge=1, le=1_000_000, description="Uses in all.")] = None
-    rate_uses: Annotated[int | None, Field(ge=1, le=1_000_000, description="Uses in each period.")] = None
-    rate_seconds: Annotated[int | None, Field(ge=1, le=2_678_400, description="The period.")] = None
+    max_uses: Annotated[int | None, Field(ge=1, le=MAX_USES, description="Uses in all.")] = None
+    rate_uses: Annotated[int | None, Field(ge=1, le=MAX_USES, description="Uses in each period.")] = None
+    rate_seconds: Annotated[int | None, Field(ge=1, le=MAX_PERIOD_S, description="The period.")] = None
     hours: Annotated[str, Field(max_length=80, examples=["09:00-17:00 mon,tue"])] = ""
     time_zone: Annotated[str, Field(max_length=80, examples=["Europe/Berlin"])] = "UTC"
 
@@ -105,14 +111,16 @@ class DelegationInput(CapabilityLimits):
     """A delegation. What is left out is inherited."""
 
     to_agent_id: UUID
-    resource: Annotated[str, Field(max_length=500, description="A part of the resource; empty: all.")] = ""
+    resource: Annotated[
+        str, Field(max_length=MAX_URI_LENGTH, description="A part of the resource; empty: all.")
+    ] = ""
     depth: Annotated[int | None, Field(ge=0, le=MAX_DEPTH)] = None
 
 
 class CapabilityRevocation(Input):
     """The revocation of a grant."""
 
-    reason: Annotated[str, Field(min_length=1, max_length=500)]
+    reason: Annotated[str, Field(min_length=1, max_length=REASON_LENGTH)]
 
 
 class RevokedCapabilities(Schema):
@@ -182,7 +190,12 @@ def explain_capability(
     request: HttpRequest,
     agent_id: UUID,
     resource: Annotated[
-        str, Query(min_length=1, max_length=500, description="An `arbor://` URI, or the name of an action.")
+        str,
+        Query(
+            min_length=1,
+            max_length=MAX_URI_LENGTH,
+            description="An `arbor://` URI, or the name of an action.",
+        ),
     ],
 ) -> CapabilityExplanation:
     """Explain whether an agent may use a resource, or an action by its name, now, and why not."""

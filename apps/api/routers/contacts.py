@@ -17,6 +17,7 @@ from apps.api.rows import Input, row_of_tenant
 from apps.api.scope import answers_secret, own_transactions
 from apps.contacts.models import Channel, OutboxMessage
 from apps.contacts.services.channels import (
+    NAME_LENGTH,
     add_channel,
     create_test_message,
     deliver_test_message,
@@ -103,7 +104,7 @@ class NewChannelResource(Schema):
 class ChannelInput(Input):
     """A new channel."""
 
-    name: Annotated[str, Field(min_length=1, max_length=60)]
+    name: Annotated[str, Field(min_length=1, max_length=NAME_LENGTH)]
     kind: ChannelKind
     target: Annotated[str, Field(max_length=500, examples=["ann@example.org"])] = ""
     audience: Audience = Audience.USER

@@ -14,6 +14,7 @@ from pydantic import Field
 from apps.api.paging import ListPage, Paging, page_of
 from apps.api.requests import access_of
 from apps.api.rows import Input, row_of_tenant
+from apps.api.streamed_files import ANSWERS_FILE, FILE_TYPE, READS_FILE
 from apps.knowledge.models import Document, DocumentVersion
 from apps.knowledge.services.categories import MAX_CATEGORIES, categories_of, set_categories
 from apps.knowledge.services.documents import (
@@ -38,11 +39,6 @@ from apps.knowledge.services.reading import (
 from arbor.knowledge.values import CATEGORY_LENGTH, NAME_LENGTH, DocumentKind, DocumentStatus, IndexingStatus
 
 router = Router()
-
-_CONTENT_TYPE = "application/octet-stream"
-_BINARY = {"content": {_CONTENT_TYPE: {"schema": {"type": "string", "format": "binary"}}}}
-_READS_FILE = {"requestBody": {"required": True, **_BINARY}}
-_ANSWERS_FILE = {"responses": {200: {"description": "The file.", **_BINARY}}}
 
 _Category = Annotated[str, Field(max_length=CATEGORY_LENGTH, examples=["policies"])]
 
@@ -204,7 +200,7 @@ def list_documents(
 
 
 @router.post(
-    "/documents", response={201: AddedDocumentResource}, summary="Add a document", openapi_extra=_READS_FILE
+    "/documents", response={201: AddedDocumentResource}, summary="Add a document", openapi_extra=READS_FILE
 )
 def add(request: HttpRequest, file: Query[AddedFile]) -> Status[AddedDocumentResource]:
     """Add the body, an `application/octet-stream`, as a document, or as the next version of the document of this name.
@@ -250,7 +246,7 @@ def remove_document(request: HttpRequest, document_id: UUID) -> DocumentResource
 
 @router.post("/documents/{uuid:document_id}/publish", response=DocumentResource, summary="Publish a document")
 def publish(request: HttpRequest, document_id: UUID) -> DocumentResource:
-    """Let agents find a document."""
+    """Publish a document, so that agents find it."""
     return _apply(request, publish_document, document_id)
 
 
@@ -312,11 +308,11 @@ def read(request: HttpRequest, document_id: UUID, part: Query[TextPart]) -> Docu
     )
 
 
-@router.get("/documents/{uuid:document_id}/file", summary="Download a document", openapi_extra=_ANSWERS_FILE)
+@router.get("/documents/{uuid:document_id}/file", summary="Download a document", openapi_extra=ANSWERS_FILE)
 def download(request: HttpRequest, document_id: UUID, version: int | None = None) -> HttpResponse:
     """Return the file of a version, by default of the latest version, as `application/octet-stream`."""
     found = version_of(row_of_tenant(Document, document_id).id, version)
-    return HttpResponse(bytes(found.content), content_type=_CONTENT_TYPE)
+    return HttpResponse(bytes(found.content), content_type=FILE_TYPE)
 
 
 @router.get(

@@ -28,13 +28,21 @@ from apps.goals.services.acts import (
 from apps.goals.services.goals import plans_of
 from arbor.errors import Invalid
 from arbor.goals.plans import MAX_DEPENDENCIES, PlanDraft, PlanStatus, StepDraft
-from arbor.goals.values import DEFAULT_PRIORITY, MAX_PRIORITY, GoalLayer, GoalSource, GoalState, GoalType
+from arbor.goals.values import (
+    DEFAULT_PRIORITY,
+    MAX_PRIORITY,
+    TITLE_LENGTH,
+    GoalLayer,
+    GoalSource,
+    GoalState,
+    GoalType,
+)
 from arbor.heartbeat.actions import ACTIONS
 
 router = Router()
 
 _Share = Annotated[float, Field(ge=0, le=1)]
-_Title = Annotated[str, Field(min_length=1, max_length=300, examples=["Map the harbour"])]
+_Title = Annotated[str, Field(min_length=1, max_length=TITLE_LENGTH, examples=["Map the harbour"])]
 _Text = Annotated[str, Field(max_length=4_000)]
 
 

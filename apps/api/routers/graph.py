@@ -34,7 +34,6 @@ router = Router()
 
 _Hops = Annotated[int, Field(ge=1, le=MAX_HOPS)]
 
-
 _QUESTIONS: dict[str, Callable[..., TraversalResult[TraversedNode]]] = {
     "causes": find_causes,
     "evidence": find_supporting_evidence,

@@ -26,6 +26,7 @@ from apps.heartbeats.services.reports.trace import steps_of
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import Invalid
 from arbor.heartbeat.replay import replay
+from arbor.heartbeat.views import PERCEPT_LENGTH
 
 router = Router()
 
@@ -128,7 +129,7 @@ class ThoughtList(Schema):
 class EventInput(Input):
     """Something that an agent perceives."""
 
-    text: Annotated[str, Field(min_length=1, max_length=8_000)]
+    text: Annotated[str, Field(min_length=1, max_length=PERCEPT_LENGTH)]
     kind: Annotated[PerceptKind, Field(description="environment, interrupt or error.")] = (
         PerceptKind.ENVIRONMENT
     )

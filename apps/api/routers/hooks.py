@@ -18,6 +18,7 @@ from apps.api.rows import Input, row_of_tenant
 from apps.api.scope import answers_secret
 from apps.contacts.models import Hook, HookDelivery
 from apps.contacts.services.hooks import (
+    NAME_LENGTH,
     HookWithSecret,
     NewHook,
     change_hook,
@@ -104,7 +105,7 @@ class HookSecretResource(Schema):
 class HookInput(Input):
     """A new hook."""
 
-    name: Annotated[str, Field(min_length=1, max_length=60)]
+    name: Annotated[str, Field(min_length=1, max_length=NAME_LENGTH)]
     agent_id: UUID
     kind: HookKind = HookKind.JSON
     signature_header: Annotated[str, Field(max_length=60)] = ""

@@ -18,11 +18,11 @@ from apps.api.scope import own_transactions
 from apps.api.times import Moment
 from apps.fleet.seeds.purging import purge_memories as purge
 from apps.memories.models import Memory, MemoryAccess, Pin, Upkeep
-from apps.memories.services.retention.archive import archive, restore
+from apps.memories.services.retention.archive import REASON_LENGTH, archive, restore
 from apps.memories.services.store.create import teach_agent
 from arbor.memory.content import MAX_CONTENT_BYTES
 from arbor.memory.forgetting import days_between, relevance
-from arbor.memory.values import MemoryStatus, MemoryType, NewMemory
+from arbor.memory.values import SESSION_LENGTH, MemoryStatus, MemoryType, NewMemory
 
 router = Router()
 
@@ -92,7 +92,7 @@ class MemoryChange(Input):
     """The memories to change, and the reason for the audit log."""
 
     ids: Annotated[list[UUID], Field(min_length=1, max_length=200)]
-    reason: Annotated[str, Field(min_length=1, max_length=500)]
+    reason: Annotated[str, Field(min_length=1, max_length=REASON_LENGTH)]
 
 
 class MemoryRestore(MemoryChange):
@@ -122,7 +122,7 @@ class MemoryQuery(Schema):
 
     type: MemoryType | None = None
     status: MemoryStatus | None = MemoryStatus.ACTIVE
-    session: Annotated[str, Field(max_length=100)] = ""
+    session: Annotated[str, Field(max_length=SESSION_LENGTH)] = ""
     min_importance: _Share = 0.0
     pinned: bool = Field(default=False, description="True: only pinned memories.")
 

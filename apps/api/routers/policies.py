@@ -19,6 +19,8 @@ from apps.calls.models import DailyUsage, LedgerEntry
 from apps.fleet.daily_limits import LIMITS
 from apps.fleet.policy import FIELDS, MAX_ALLOWANCE, policy_of, set_policy
 from arbor.errors import Invalid
+from arbor.heartbeat.dialogue import MAX_VOICES
+from arbor.heartbeat.replies.turns import MAX_TURNS
 
 router = Router()
 
@@ -55,8 +57,8 @@ class PolicyChange(Input):
     daily_beats: Annotated[int, Field(ge=0, le=LIMITS["daily_beats"][1])] | None = None
     daily_tokens: Annotated[int, Field(ge=0, le=LIMITS["daily_tokens"][1])] | None = None
     daily_usd: Annotated[Decimal, Field(ge=0, le=LIMITS["daily_usd"][1], decimal_places=4)] | None = None
-    follow_ups: Annotated[int, Field(ge=0, le=9)] | None = None
-    voices: Annotated[int, Field(ge=0, le=4)] = 0
+    follow_ups: Annotated[int, Field(ge=0, le=MAX_TURNS - 1)] | None = None
+    voices: Annotated[int, Field(ge=0, le=MAX_VOICES)] = 0
 
 
 class UsageResource(Schema):

@@ -105,7 +105,7 @@ def check_provider(request: HttpRequest, provider: str) -> ProviderResource:
 @router.delete("/providers/{provider}", response=ProviderResource, auth=ADMINISTER, summary="Remove a key")
 @own_transactions
 def remove_provider(request: HttpRequest, provider: str) -> ProviderResource:
-    """Remove a key. Calls with this key end at once; a default model that needs the key is replaced by the installation's."""
+    """Remove a key, which no further call uses. A default model that needs the key is replaced by the installation's."""
     access = access_of(request)
     return ProviderResource.of(
         disconnect_provider(tenant_id=access.tenant_id, provider=provider, actor=access.actor)

@@ -20,7 +20,7 @@ from apps.memories.services.recall.explanation import explain_recall
 from apps.memories.services.recall.recaller import recall
 from apps.memories.services.recall.search import search_similar_memories
 from arbor.memory.recall.recall_request import QUERY_LENGTH, RecallFilter, RecallRequest
-from arbor.memory.values import MemoryType, ScoreComponents
+from arbor.memory.values import SESSION_LENGTH, MemoryType, ScoreComponents
 
 router = Router()
 
@@ -37,7 +37,7 @@ class RecallInput(Input):
     types: Annotated[list[MemoryType], Field(max_length=4)] = []
     since: Moment | None = None
     until: Moment | None = None
-    session: Annotated[str, Field(max_length=100)] = ""
+    session: Annotated[str, Field(max_length=SESSION_LENGTH)] = ""
     min_importance: _Share = 0.0
     min_trust: _Share = 0.0
 

@@ -19,7 +19,7 @@ from apps.api.paging import ListPage, Paging, page_of
 from apps.api.requests import access_of, require_reach
 from apps.api.rows import Input, row_of_tenant
 from apps.api.scope import own_transactions, reads_file
-from apps.api.streamed_files import FILE_TYPE, streamed_file
+from apps.api.streamed_files import ANSWERS_FILE, READS_FILE, streamed_file
 from apps.fleet.models import SavedSeed
 from apps.fleet.seeds.capture import CaptureOptions
 from apps.fleet.seeds.exporting import export_seed
@@ -40,11 +40,6 @@ from apps.tenants.scope import tenant_transaction
 from arbor.seeds.saving import SeedReason
 
 router = Router()
-
-_BINARY = {"content": {FILE_TYPE: {"schema": {"type": "string", "format": "binary"}}}}
-#: Parts of the OpenAPI document for operations that return or read a file.
-_ANSWERS_FILE = {"responses": {200: {"description": "The file.", **_BINARY}}}
-_READS_FILE = {"requestBody": {"required": True, **_BINARY}}
 
 
 class SavedSeedResource(Schema):
@@ -157,7 +152,7 @@ class AgentFork(Input):
 
 
 @router.get(
-    "/agents/{uuid:agent_id}/seed", auth=ADMINISTER, summary="Export an agent", openapi_extra=_ANSWERS_FILE
+    "/agents/{uuid:agent_id}/seed", auth=ADMINISTER, summary="Export an agent", openapi_extra=ANSWERS_FILE
 )
 @own_transactions
 def export(request: HttpRequest, agent_id: UUID, vectors: bool = True) -> StreamingHttpResponse:
@@ -261,7 +256,7 @@ def list_seeds(
     response={201: SavedSeedResource},
     auth=ADMINISTER,
     summary="Send a seed",
-    openapi_extra=_READS_FILE,
+    openapi_extra=READS_FILE,
 )
 @reads_file
 def upload(request: HttpRequest) -> Status[SavedSeedResource]:
@@ -293,7 +288,7 @@ def delete_seed(request: HttpRequest, seed_id: UUID) -> SavedSeedResource:
     "/seeds/{uuid:seed_id}/file",
     auth=ADMINISTER,
     summary="Download a saved seed",
-    openapi_extra=_ANSWERS_FILE,
+    openapi_extra=ANSWERS_FILE,
 )
 def download(request: HttpRequest, seed_id: UUID) -> StreamingHttpResponse:
     """Stream the file of a saved seed, `application/octet-stream`."""

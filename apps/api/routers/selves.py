@@ -27,6 +27,7 @@ from arbor.selves.values import (
     DEFAULT_STABILITY,
     DEFAULT_STRENGTH,
     TEXT_LENGTH,
+    VALUE_LENGTH,
     AspectKind,
     AspectRevision,
     BeliefCategory,
@@ -123,7 +124,7 @@ class PreferenceResource(Schema):
 class PreferenceInput(Input):
     """The value of a preference."""
 
-    value: Annotated[str, Field(min_length=1, max_length=300)]
+    value: Annotated[str, Field(min_length=1, max_length=VALUE_LENGTH)]
 
 
 class ProposalResource(Schema):

@@ -154,7 +154,7 @@ def list_active(request: HttpRequest, agent_id: UUID) -> SkillList:
 
 @router.put("/agents/{uuid:agent_id}/skills", response=SkillList, summary="Choose active skills")
 def choose(request: HttpRequest, agent_id: UUID, choice: SkillChoice) -> SkillList:
-    """Choose the skills that an agent follows. Those that do not fit the window of its models are answered 422 with their sizes."""
+    """Choose the skills that an agent follows. Those that do not fit the window of its models are answered 409 with their sizes."""
     chosen = choose_skills(agent_id=agent_id, names=choice.names, actor=access_of(request).actor)
     return SkillList(items=[SkillResource.model_validate(skill) for skill in chosen])
 

@@ -72,7 +72,7 @@ class TierInput(Input):
     """The new tier of an agent."""
 
     tier: TrustTier
-    reason: Annotated[str, Field(max_length=500, description="For the record.")] = ""
+    reason: Annotated[str, Field(max_length=trust_tiers.REASON_LENGTH, description="For the record.")] = ""
 
 
 class CalibrationResource(Schema):

@@ -121,7 +121,7 @@ class RunStepsResource(Schema):
 class ScheduleInput(Input):
     """A schedule: the times of runs, and their input."""
 
-    cron: Annotated[str, Field(max_length=100, examples=["0 7 * * 1-5"])] = ""
+    cron: Annotated[str, Field(max_length=definitions.CRON_LENGTH, examples=["0 7 * * 1-5"])] = ""
     zone: Annotated[str, Field(max_length=60)] = "UTC"
     input: dict[str, Any] = {}
 

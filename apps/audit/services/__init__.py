@@ -1,4 +1,4 @@
-"""Record acts in the audit log; the modules beside search, export, seal and verify them."""
+"""Record acts in the audit log; other modules of the package search, export, seal and verify the records."""
 
 from apps.audit.recording import (
     LOOKUP_VERB,

@@ -1,1 +1,1 @@
-"""Grant, delegate, revoke, approve."""
+"""Grant, delegate and revoke capabilities, set the trust in agents, and decide requests for approval."""

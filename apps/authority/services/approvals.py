@@ -1,4 +1,4 @@
-"""Approve and deny what agents ask for, list the requests, and let them expire."""
+"""Approve, deny, list and expire the requests of agents for approval."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ class DenialReport:
     authorization: Authorization
 
     def to_json(self) -> dict[str, Any]:
-        """Return the explanation as the doors show it."""
+        """Return the explanation as the API, the MCP server and `--json` show it."""
         found = self.authorization
         return {
             "resource": self.resource,

@@ -96,7 +96,7 @@ def grant_capability(
 def grant_actions(*, agents: Sequence[Agent], actions: Collection[str], actor: str) -> list[CapabilityGrant]:
     """Grant actions to agents that do not have them, without constraints; two statements for all. The caller audits it."""
     now, wanted = datetime.now(UTC), [action_resource(action) for action in dict.fromkeys(actions)]
-    held = set(
+    granted = set(
         CapabilityGrant.objects.filter(
             agent__in=agents,
             resource__in=wanted,
@@ -106,7 +106,7 @@ def grant_actions(*, agents: Sequence[Agent], actions: Collection[str], actor: s
         ).values_list("agent_id", "resource")
     )
     return _create_direct(
-        [(agent, resource) for agent in agents for resource in wanted if (agent.id, resource) not in held],
+        [(agent, resource) for agent in agents for resource in wanted if (agent.id, resource) not in granted],
         actor=actor,
         now=now,
     )
@@ -115,13 +115,13 @@ def grant_actions(*, agents: Sequence[Agent], actions: Collection[str], actor: s
 def grant_to_all(*, actions: Collection[str], actor: str) -> list[CapabilityGrant]:
     """Grant actions to all agents of the tenant, future ones too. The caller audits it."""
     wanted = [action_resource(action) for action in dict.fromkeys(actions)]
-    held = set(
+    granted = set(
         CapabilityGrant.objects.filter(agent=None, resource__in=wanted, revoked_at=None).values_list(
             "resource", flat=True
         )
     )
     missing: list[tuple[Agent | None, str]] = [
-        (None, resource) for resource in wanted if resource not in held
+        (None, resource) for resource in wanted if resource not in granted
     ]
     return _create_direct(missing, actor=actor, now=datetime.now(UTC))
 
@@ -209,8 +209,8 @@ def revoke_actions(*, action: str, agent_ids: Collection[UUID] | None, reason: s
 
     Returns how many were in force; grants of a wildcard stay. The caller audits it.
     """
-    held = Q(agent=None) if agent_ids is None else Q(agent_id__in=agent_ids)
-    rows = CapabilityGrant.objects.filter(held, resource=action_resource(action), revoked_at=None)
+    holders = Q(agent=None) if agent_ids is None else Q(agent_id__in=agent_ids)
+    rows = CapabilityGrant.objects.filter(holders, resource=action_resource(action), revoked_at=None)
     return len(_revoke(list(rows.values_list("id", flat=True)), reason=reason, actor=actor))
 
 
@@ -279,7 +279,7 @@ def _revoke(roots: Sequence[UUID], *, reason: str, actor: str) -> list[UUID]:
 
 
 def _holder_of(capability_id: UUID) -> UUID | None:
-    """Return the agent that holds a grant; None for all agents, and for a grant that does not exist."""
+    """Return the agent that has a grant; None for a grant of all agents, and for one that does not exist."""
     holders = CapabilityGrant.objects.filter(id=capability_id).values_list("agent_id", flat=True)
     holder: UUID | None = holders.first()
     return holder

@@ -46,7 +46,10 @@ def precedents_of_all(rows: Collection[ActionApproval]) -> dict[UUID, list[Prece
 
 def _decided(agent_id: UUID) -> list[Precedent]:
     """Return the latest decisions about requests of an agent."""
-    rows = ActionApproval.objects.filter(agent_id=agent_id, status__in=list(DECIDED))
+    # As in DECISIONS_COLUMN: without a decision, a request was executed because a rule allowed its action.
+    rows = ActionApproval.objects.filter(
+        agent_id=agent_id, status__in=list(DECIDED), decided_at__isnull=False
+    )
     return [
         Precedent(
             id=row.id,

@@ -43,7 +43,7 @@ class ProviderAccess:
             raise Invalid(f"a provider is one of {', '.join(known)}, got {provider!r}")
         access = cls(provider=Provider(provider), key=key, base_url=base_url)
         access._check_address()
-        if len(key) > MAX_KEY_LENGTH or not key.isascii() or any(not "!" <= letter <= "~" for letter in key):
+        if len(key) > MAX_KEY_LENGTH or not all("!" <= letter <= "~" for letter in key):
             raise Invalid(f"a key has at most {MAX_KEY_LENGTH} printable ASCII characters without spaces")
         if not key and not base_url:
             raise Invalid(f"{provider} needs a key")

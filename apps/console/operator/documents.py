@@ -96,7 +96,7 @@ class NewDocumentsForm(forms.Form):
     publish = forms.BooleanField(
         required=False,
         widget=UnfoldBooleanSwitchWidget(),
-        help_text="Let agents find them at once. Otherwise new documents are drafts.",
+        help_text="Publish them at once, so that agents find them. Otherwise new documents are drafts.",
     )
 
     def add(self, *, actor: str) -> list[Document]:

@@ -13,6 +13,7 @@ from uuid import UUID
 from django.db import connections
 
 from apps.agents.models import Agent, RequestedCapability
+from apps.agents.services.lookup import agent_by_id
 from apps.authority.models import CapabilityGrant
 from apps.fleet.seeds.checks import Values
 from apps.fleet.seeds.profiles import profile_values
@@ -21,9 +22,8 @@ from apps.fleet.seeds.sections import PROFILE, REQUESTS, SECTIONS, SeedSection
 from apps.fleet.seeds.signing import seed_signer
 from apps.memories.models import Mind
 from apps.tenants.encoding import from_json
-from apps.tenants.packing import unpack
+from apps.tenants.packing import unpack_in_json
 from apps.tenants.scope import APP, current_tenant
-from arbor.errors import NotFound
 from arbor.ids import uuid7
 from arbor.seeds.manifest import SEED_VERSION, SeedHeader, SeedManifest, VectorModel
 from arbor.seeds.writing import SeedOutput, SeedWriter
@@ -43,9 +43,7 @@ class CaptureOptions:
 
 def capture(*, agent_id: UUID, output: SeedOutput, options: CaptureOptions) -> SeedManifest:
     """Write an agent's seed in the transaction that is open, and return its manifest. Raises NotFound, IdentityRefused."""
-    agent = Agent.objects.filter(id=agent_id).first()
-    if agent is None:
-        raise NotFound(f"there is no agent {agent_id} in this tenant")
+    agent = agent_by_id(agent_id)
     writer = SeedWriter(output, _header(agent, options))
     writer.begin_section(PROFILE)
     writer.write_row(profile_values(agent))
@@ -77,7 +75,7 @@ def rows_of(section: SeedSection, agent_id: UUID) -> Iterator[tuple[Values, dict
 def _values(section: SeedSection, values: Values) -> Values:
     for column in section.packed:
         packed = values[column]
-        values[column] = None if packed is None else unpack(bytes.fromhex(packed.removeprefix("\\x")))
+        values[column] = None if packed is None else unpack_in_json(packed)
     return section.prepare(values) if section.prepare else values
 
 

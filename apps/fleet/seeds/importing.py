@@ -136,7 +136,7 @@ def _import(seed: VerifiedSeed, options: ImportOptions, action: AuditAction, act
 
 
 def _read_first_sections(seed: VerifiedSeed) -> dict[str, list[Values]]:
-    """Return the rows of the sections of a seed that are no tables: the profile and the requested capabilities."""
+    """Return the rows of the first sections of a seed: the profile and the requested capabilities."""
     found: dict[str, list[Values]] = {PROFILE: [], REQUESTS: []}
     for row in seed.rows():
         if row.section not in found:

@@ -285,7 +285,7 @@ SECTIONS: tuple[SeedSection, ...] = (
 )
 BY_NAME = {section.name: section for section in SECTIONS}
 
-#: Sections of single values of an agent, and their tables.
+#: The sections before those of SECTIONS, and the tables that they are read from.
 PROFILE, REQUESTS = "profile", "requests"
 OTHER_SECTIONS: dict[str, str] = {"agents.Agent": PROFILE, "agents.RequestedCapability": REQUESTS}
 #: Tables that are computed again from what a seed has, and how.

@@ -9,6 +9,7 @@ from pydantic import Field
 from apps.authority.services.explanations import explain_denial
 from apps.mcp_server.callers import ToolContext, called_agent
 from apps.mcp_server.definitions import AgentParam, ToolResult
+from arbor.agents.capabilities import MAX_URI_LENGTH
 
 
 class TriedGrantLine(ToolResult):
@@ -35,7 +36,12 @@ class DenialExplanation(ToolResult):
 def why_denied(
     context: ToolContext,
     resource: Annotated[
-        str, Field(min_length=1, max_length=500, description="An arbor:// URI, or the name of an action.")
+        str,
+        Field(
+            min_length=1,
+            max_length=MAX_URI_LENGTH,
+            description="An arbor:// URI, or the name of an action.",
+        ),
     ],
     agent: AgentParam = None,
 ) -> DenialExplanation:

@@ -73,9 +73,13 @@ def list_heartbeats(
     """List an agent's latest heartbeats: when, why, and what each did."""
     called = called_agent(context, agent)
     with called.transaction():
-        rows = Heartbeat.objects.filter(agent_id=called.id).order_by("-started_at", "-id")[:limit]
+        rows = Heartbeat.objects.filter(agent_id=called.id).defer("situation", "trace")
         return HeartbeatList(
-            agent=called.name, heartbeats=[HeartbeatLine.model_validate(_line(row)) for row in rows]
+            agent=called.name,
+            heartbeats=[
+                HeartbeatLine.model_validate(_line(row))
+                for row in rows.order_by("-started_at", "-id")[:limit]
+            ],
         )
 
 

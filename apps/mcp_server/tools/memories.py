@@ -16,7 +16,6 @@ from apps.memories.services.recall.explanation import explain_recall as explanat
 from apps.memories.services.recall.partial_recall import partial_recall_about
 from apps.memories.services.recall.recaller import recall as recall_memories
 from apps.memories.services.store.create import Creation, create_memories
-from apps.tenants.scope import tenant_transaction
 from arbor.clock import to_utc
 from arbor.errors import Invalid
 from arbor.memory.content import MAX_CONTENT_BYTES
@@ -126,7 +125,7 @@ def explain_recall(
 ) -> RecallExplanation:
     """Explain why a query recalls a memory of an agent, or does not. It changes nothing."""
     called = called_agent(context, agent)
-    with tenant_transaction(called.tenant_id):
+    with called.transaction():
         explanation = explanation_of(
             tenant_id=called.tenant_id,
             request=RecallRequest(agent_id=called.id, text=query, limit=limit),

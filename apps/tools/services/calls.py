@@ -86,7 +86,7 @@ def _callee(request: ToolRequest, agent_id: UUID) -> _Callee | ToolSuspended:
 
 
 def _right_fault(agent_id: UUID, resource: str) -> str:
-    """Return why an agent has lost its right since its heartbeat decided, which may wait for other calls before; empty if not.
+    """Return why an agent has lost its right since its heartbeat decided the call; empty if it still has the right.
 
     Limits of a grant in time and number were checked with the decision, and this use of the grant is counted already.
     """

@@ -29,7 +29,7 @@ class Capability:
     constraints: dict[str, Any]
     #: The capability that it was delegated from.
     parent_id: UUID | None
-    #: Further delegations below it.
+    #: The levels of delegation that are allowed below it.
     depth: int
     granted_by: str
     granted_at: datetime

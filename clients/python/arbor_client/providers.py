@@ -59,7 +59,7 @@ class Providers[C: (Arbor, AsyncArbor)](Group[C]):
 
     @operation
     def remove(self, provider: str) -> Call[Provider]:
-        """Remove a key. Calls with this key end at once."""
+        """Remove a key, which no further call uses."""
         return delete(Provider, f"/providers/{segment(provider)}")
 
     @operation

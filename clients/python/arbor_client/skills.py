@@ -119,5 +119,5 @@ class Skills[C: (Arbor, AsyncArbor)](Group[C]):
 
     @operation
     def choose(self, agent_id: Id, names: Sequence[str]) -> Call[Rows[Skill]]:
-        """Choose the skills that an agent follows, at most five. Raises Unprocessable for skills that do not fit its models."""
+        """Choose the skills that an agent follows, at most five. Raises Conflict for skills that do not fit its models."""
         return rows_of(put(Skill, f"/agents/{agent_id}/skills", {"names": names}))

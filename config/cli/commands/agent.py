@@ -88,7 +88,7 @@ _LIMITS = (
         "--hours", default="", help='Hours in which it is in force: 09:00-17:00 or "09:00-17:00 mon,fri".'
     ),
     option("--time-zone", default="UTC", show_default=True, help="Time zone of the hours."),
-    option("--depth", type=click.IntRange(0, 10), help="Further delegations below it."),
+    option("--depth", type=click.IntRange(0, 10), help="The levels of delegation that are allowed below it."),
 )
 _capability = group(
     "capability",

@@ -16,7 +16,9 @@ _CATEGORY = option(
     help="File the documents under this category.  [default: their own, or none]",
 )
 _PUBLISH = option(
-    "--publish", is_flag=True, help="Let agents find the documents. Otherwise a new document is a draft."
+    "--publish",
+    is_flag=True,
+    help="Publish the documents, so that agents find them. Otherwise a new document is a draft.",
 )
 _BACKGROUND = option(
     "--background", is_flag=True, help="Leave the indexing to the workers, and do not wait for it."
@@ -118,7 +120,7 @@ _document = group(
     ),
     tenant_command(
         "publish",
-        "Let agents find a document.",
+        "Publish a document, so that agents find it.",
         argument("document"),
         run="documents:publish",
         examples=("arbor document publish handbook.md",),

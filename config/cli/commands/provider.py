@@ -49,7 +49,7 @@ _provider = group(
     ),
     tenant_command(
         "remove",
-        "Remove a key. Calls by it end at once.",
+        "Remove a key, which no further call uses.",
         argument("provider"),
         run="providers:remove",
         examples=("arbor provider remove openai",),

@@ -6,10 +6,13 @@ from typing import Any
 from uuid import UUID
 
 import pytest
+from django.utils import timezone
 
 from apps.agents.models import Agent
 from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
+from arbor.authority.precedents import DECISIONS_READ
+from arbor.ids import uuid7
 from tests.factories.approvals import PARAMS, ActionApprovalFactory
 from tests.support.api import Caller
 
@@ -58,6 +61,20 @@ def test_a_request_shows_its_precedents(
     assert (precedent["approved"], precedent["reason"]) == (False, "not before Monday")
     assert precedent["decided_by"].startswith("token:")
     assert owner.get(f"/approvals/{other.id}").json()["precedents"] == []
+
+
+def test_actions_that_a_rule_allowed_hide_no_precedent(
+    owner: Caller, tenant: Tenant, vega: dict[str, Any], address: str
+) -> None:
+    assert owner.post(f"{address}/deny", {"reason": "not before Monday"}).status_code == 200
+    with tenant_transaction(tenant.id):
+        agent = Agent.objects.get(id=UUID(vega["id"]))
+        executed = {"status": "executed", "executed_by": uuid7(), "asked_at": timezone.now()}
+        ActionApprovalFactory.create_batch(DECISIONS_READ, agent=agent, **executed)
+        later = ActionApprovalFactory(agent=agent)
+
+    (precedent,) = owner.get(f"/approvals/{later.id}").json()["precedents"]
+    assert precedent["reason"] == "not before Monday"
 
 
 def test_operator_denies_a_request(owner: Caller, viewer: Caller, address: str) -> None:

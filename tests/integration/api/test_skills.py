@@ -23,6 +23,7 @@ def test_a_skill_is_stored_chosen_and_deleted(
     active = f"/agents/{vega['id']}/skills"
     assert owner.get(active).json() == {"items": []}
     assert owner.send("put", active, {"names": ["ropes"]}).status_code == 404
+    assert owner.send("put", active, {"names": list("abcdef")}).status_code == 409
     chosen = owner.send("put", active, {"names": ["lamps"]}).json()["items"]
     assert [skill["name"] for skill in chosen] == ["lamps"]
     assert owner.get("/skills/lamps").json()["users"] == [{"id": vega["id"], "name": "Vega"}]

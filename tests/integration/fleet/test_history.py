@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID, uuid4
@@ -22,6 +23,7 @@ from apps.goals.models import Goal, Intent, Plan, PlanStep, ProgressNote
 from apps.heartbeats.models import Heartbeat
 from apps.heartbeats.services.reports.replay import read_recorded_heartbeat
 from apps.memories.models import JobRun, Memory
+from apps.memories.services.jobs.job_runs import JobRunResult
 from apps.tenants.models import ConsoleSession, Tenant
 from apps.tenants.scope import APP, OPS, tenant_transaction
 from arbor.authority.constraints import MAX_PERIOD_S, Constraints, Rate
@@ -309,3 +311,17 @@ def test_uses_of_capabilities_go_once_nothing_counts_them(agent: Agent) -> None:
     sweep_history()
     with tenant_transaction(agent.tenant_id):
         assert set(CapabilityUse.objects.values_list("capability_id", flat=True)) == counted
+
+
+def test_rows_that_are_gone_are_counted_as_none(agent: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
+    done: list[int] = []
+
+    def run_step(_name: str, *, step: Callable[[UUID, UUID], int], **_: object) -> JobRunResult:
+        """Run a step although nothing waits, as if another worker had deleted the rows that were found."""
+        done.append(step(agent.tenant_id, agent.id))
+        return JobRunResult()
+
+    monkeypatch.setattr("apps.fleet.history.run_job", run_step)
+    monkeypatch.setattr("apps.fleet.capability_uses.run_job", run_step)
+    sweep_history()
+    assert set(done) == {0}
