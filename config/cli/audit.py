@@ -146,9 +146,7 @@ def show_heads(*, every: bool, tenant_slug: str | None) -> Output:
         ),
         OutputColumn(head="digest", value=lambda line: line[1]["digest"]),
     )
-    empty = (
-        "Nothing is sealed yet: the job `arbor.outbox.seal_audit` seals what was committed, every 30 seconds."
-    )
+    empty = "Nothing is sealed yet: the job `arbor.outbox.seal_audit` seals what was committed, by default every 30 seconds."
     return Output({"heads": [head for _, head in found]}, text=table_of(found, columns) if found else empty)
 
 

@@ -1,4 +1,4 @@
-"""Pin and unpin memories, and show quotas and facts on their way into the self."""
+"""Pin and unpin memories, and show quotas and promotion candidates."""
 
 from __future__ import annotations
 
