@@ -1,4 +1,4 @@
-# The same image runs every part: `docker run arbor worker --queues heartbeat`, `… scheduler`, `… web`, `… flower`.
+# The same image runs every part: `docker run arbor worker --queues heartbeat`, `… scheduler`, `… web`, `… api`, `… flower`.
 FROM python:3.13-slim AS build
 WORKDIR /build
 COPY requirements-runtime.lock .

@@ -35,7 +35,7 @@ def measure(installation: Installation, *, agents: int, tenants: int) -> dict[st
         print_progress(f"creating {agents} agents")
         _create_agents(database, population, agents // tenants)
         idle = _time_idle_runs()
-        print_progress("claim_ms all agents")
+        print_progress("claiming all agents")
         database.execute("UPDATE heartbeats_heartbeatschedule SET next_due_at = now() - interval '1 second'")
         database.execute("VACUUM (ANALYZE) heartbeats_heartbeatschedule")
         claimed, took_s, claim_ms = _claim_all(database)

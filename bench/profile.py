@@ -224,19 +224,18 @@ def _round(database: psycopg.Connection[Any], account: _Account, batch: int) -> 
 
 
 def _deliver(task: Task, tenant_id: UUID, messages: Sequence[TaskMessage], account: _Account) -> set[UUID]:
-    arguments = [message.arguments for message in messages]
     if task is Task.ADVANCE:
         with account.charge("leg advance"):
             return advance_heartbeats(
                 tenant_id=tenant_id,
                 leases=[
-                    (UUID(argument_set["agent_id"]), argument_set["epoch"]) for argument_set in arguments
+                    (UUID(message.arguments["agent_id"]), message.arguments["epoch"]) for message in messages
                 ],
             )
     with account.charge("leg execute"):
         # One after another: contention of threads is not part of these figures.
         execute_calls(
-            call_ids=[UUID(argument_set["call_id"]) for argument_set in arguments],
+            call_ids=[UUID(message.arguments["call_id"]) for message in messages],
             tenant_id=tenant_id,
             submit=lambda work: work(),
         )

@@ -22,7 +22,7 @@ from bench import minds
 from bench.support.database import connect_as_superuser
 from bench.support.figures import print_progress, quantile
 from bench.support.installation import Installation
-from bench.support.population import BenchAgent, populate
+from bench.support.population import ACTOR, BenchAgent, populate
 
 _QUERIES = 100
 
@@ -64,9 +64,9 @@ def measure(installation: Installation, *, memories: int, agents: int) -> dict[s
 
 def _move(agent: BenchAgent, dimension: int) -> dict[str, Any]:
     model = EmbeddingModel(name="wordllama", dimension=dimension)
-    moves = find_moves(model=model, actor="bench", tenant_id=agent.tenant_id, agent_id=agent.agent_id)
+    moves = find_moves(model=model, actor=ACTOR, tenant_id=agent.tenant_id, agent_id=agent.agent_id)
     started = time.perf_counter()
-    (switched,) = Reembedding(model=model, actor="bench").run(moves)
+    (switched,) = Reembedding(model=model, actor=ACTOR).run(moves)
     took_s = time.perf_counter() - started
     assert (switched.left, switched.refused) == (0, 0)
     return {

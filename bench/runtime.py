@@ -41,7 +41,7 @@ def measure(_installation: Installation, *, rounds: int) -> dict[str, Any]:
 
 
 def _fill(runtime: Runtime, agent: BenchAgent) -> list[float]:
-    """Add goals until the backlog is full, and run heartbeats; return their durations, including the reflex model."""
+    """Add goals until the backlog is full, and run heartbeats; return their durations, including the reflex policy."""
     print_progress("filling an agent")
     for number in range(_GOALS):
         try:

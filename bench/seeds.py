@@ -17,10 +17,9 @@ from arbor.memory.values import MemoryType, NewMemory
 from bench import minds
 from bench.support.figures import print_progress
 from bench.support.installation import Installation
-from bench.support.population import BenchAgent, populate
+from bench.support.population import ACTOR, BenchAgent, populate
 
 _BATCH = 500
-_ACTOR = "bench"
 
 
 def measure(_installation: Installation, *, memories: int) -> dict[str, Any]:
@@ -39,7 +38,7 @@ def measure(_installation: Installation, *, memories: int) -> dict[str, Any]:
                 agent_id=agent.agent_id,
                 output=file,
                 options=options,
-                actor=_ACTOR,
+                actor=ACTOR,
             )
         export_s = time.perf_counter() - started
         assert manifest.rows["memories"] >= memories
@@ -52,7 +51,7 @@ def measure(_installation: Installation, *, memories: int) -> dict[str, Any]:
                 tenant_id=agent.tenant_id,
                 seed=verify_seed(file),
                 options=ImportOptions(name="Copy"),
-                actor=_ACTOR,
+                actor=ACTOR,
             )
         import_s = time.perf_counter() - started
         assert report.rows["memories"] == manifest.rows["memories"]

@@ -25,6 +25,7 @@ import psutil
 from config.cli.installation.parts import InstallationPlan, parts_of
 from config.credentials import WITHHELD
 from config.environment import OWN_SECRETS
+from config.process_secrets import MODEL_KEYS
 from config.servers.ports import free_port
 from config.servers.postgres import EmbeddedPostgres
 from config.servers.valkey import EmbeddedValkey
@@ -46,20 +47,13 @@ _FOREIGN = (
     "OPENAI_",
     "ANTHROPIC_",
     "OPENROUTER_",
+    "GEMINI_",
     "OLLAMA_",
-    "TEI_",
+    "OTEL_",
 )
 #: Empty values, which take precedence over those in a `.env` file.
 _NO_PROVIDERS = dict.fromkeys(
-    (
-        "OPENAI_API_KEY",
-        "OPENAI_BASE_URL",
-        "OPENAI_API_BASE",
-        "OPENROUTER_API_KEY",
-        "ANTHROPIC_API_KEY",
-        "OLLAMA_HOST",
-    ),
-    "",
+    (*sorted(MODEL_KEYS), "OPENAI_BASE_URL", "OPENAI_API_BASE", "ANTHROPIC_BASE_URL", "OLLAMA_HOST"), ""
 )
 
 

@@ -53,7 +53,7 @@ def reply_to(prompt: str, *, writes: bool = False) -> dict[str, Any]:
     messages = [_message(view)] if writes and view.roll % 3 == 0 and _can_pay(view, _WRITE) else []
     energy_left = view.energy - (view.costs[_WRITE] if messages else 0)
     return {
-        "thinking": f"It is a {view.directive} beat, and my number is {view.roll % 1000}.",
+        "thinking": f"It is a {view.directive} heartbeat, and my number is {view.roll % 1000}.",
         "actions": messages + _actions(replace(view, energy=energy_left), goal),
         "memory_notes": [{"text": f"I thought of {view.roll % 1000}.", "referenced_date": None}]
         if view.roll % 4 == 0

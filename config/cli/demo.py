@@ -39,7 +39,8 @@ from config.demo.story import (
     require_templates,
 )
 
-BEATS = 3
+#: The number of heartbeats that the demo runs.
+HEARTBEATS = 3
 #: The longest thought or result that is shown; the trace shows the full text.
 _MAX_LENGTH = 160
 
@@ -51,7 +52,7 @@ def demo(tenant_slug: str | None, keep: bool, timeout: float, as_json: bool) -> 
     with demo_agent(tenant, keep=keep) as agent:
         story = _DemoStory(tenant, agent, quiet=as_json).run(timeout_s=timeout, retained=keep)
     show(story, as_json=as_json, text=_farewell(story))
-    if any(beat["status"] != HeartbeatStatus.DONE for beat in story["beats"]):
+    if any(heartbeat["status"] != HeartbeatStatus.DONE for heartbeat in story["beats"]):
         raise click.exceptions.Exit(1)
 
 
@@ -69,12 +70,12 @@ class _DemoStory:
         before = self._create()
         read = self._ingest()
         self._add_goal()
-        beats = [self._heartbeat(number, timeout_s) for number in range(1, BEATS + 1)]
+        heartbeats = [self._heartbeat(number, timeout_s) for number in range(1, HEARTBEATS + 1)]
         self._print_heading(
             "The trace of the last heartbeat",
             "Every node, what it changed, what the model was asked and answered.",
         )
-        self._print(render(beats[-1]))
+        self._print(render(heartbeats[-1]))
         recalled = self._recall()
         maintenance = self._run_maintenance()
         after = read_demo_state(self._agent)
@@ -88,7 +89,7 @@ class _DemoStory:
             "model": default_model(),
             "kept": retained,
             "ingested": read,
-            "beats": beats,
+            "beats": heartbeats,
             "recalled": recalled,
             "grown": maintenance,
             "before": asdict(before),
@@ -123,9 +124,10 @@ class _DemoStory:
     def _heartbeat(self, number: int, timeout_s: float) -> dict[str, Any]:
         live = fleet_is_live()
         if number == 1:
-            where = "by the workers that run" if live else "in this process, for no workers run"
+            where = "by the workers that run" if live else "in this process, because no workers run"
             self._print_heading(
-                f"{BEATS} heartbeats", f"Observe, recall, decide, act within the energy, record; {where}."
+                f"{HEARTBEATS} heartbeats",
+                f"Observe, recall, decide, act within the energy, record; {where}.",
             )
         trace = (
             follow_heartbeat(self._agent, timeout_s=timeout_s, quiet=True)

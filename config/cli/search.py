@@ -53,7 +53,7 @@ def _result_value(result: SourceResult) -> dict[str, Any]:
     }
 
 
-def _table(name: str, found: MemorySearch) -> Any:
+def _table(name: str, found: MemorySearch) -> Group:
     notes = [Text(f"Incomplete: {note}.") for note in found.notes]
     if not found.results:
         return Group(f"{escape(name)} knows nothing that fits.", *notes)

@@ -45,7 +45,7 @@ from config.cli.memory.archive import counted_memories
 
 SAVED_COLUMNS = (
     OutputColumn("name", "agent"),
-    OutputColumn("reason", "saved before or because of"),
+    OutputColumn("reason", "saved because of"),
     OutputColumn("at", value=lambda seed: seed.at.isoformat()),
     OutputColumn(head="saved", value=lambda seed: format_relative_time(seed.at)),
     OutputColumn("bytes", "size", cell=lambda size: format_size(size)),

@@ -160,7 +160,7 @@ def run_cycle(agent: ChosenAgent, *, ticks: int | None) -> Output:
         print_note(f"{tick.mode or tick.status}: {actions} ({left} ticks left)")
 
     cycle = run_ticks(agent_id=agent.id, tenant_id=agent.tenant_id, progress=report)
-    failed = bool(cycle.ticks) and cycle.ticks[-1].status == "failed"
+    failed = bool(cycle.ticks) and cycle.ticks[-1].status == HeartbeatStatus.FAILED
     counted = "1 heartbeat" if len(cycle.ticks) == 1 else f"{len(cycle.ticks)} heartbeats"
     return Output(
         {**asdict(cycle), "used": cycle.used, "agent": agent.name, "tenant": agent.tenant_slug},

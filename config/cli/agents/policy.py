@@ -21,7 +21,7 @@ from config.cli.kit.tenancy import ChosenAgent, actor, in_agent_transaction
 from config.cli.kit.values import NONE
 
 #: The daily limits with their names for people.
-_DAILY = {"daily_beats": "heartbeats", "daily_tokens": "tokens", "daily_usd": "US dollars"}
+DAILY_LIMITS = {"daily_beats": "heartbeats", "daily_tokens": "tokens", "daily_usd": "US dollars"}
 
 
 def energy_changes(given: dict[str, Any]) -> dict[str, Any]:
@@ -74,7 +74,7 @@ def _rows(policy: AgentPolicy) -> Iterator[tuple[str, str]]:
     yield "active", _hours(policy)
     yield "while nothing happens", "heartbeats get rarer" if policy.adaptive else "heartbeats come as ever"
     tenant = Tenant.objects.get(id=policy.tenant_id)
-    for field, what in _DAILY.items():
+    for field, what in DAILY_LIMITS.items():
         yield f"{what} a day", _limit(getattr(policy, field), getattr(tenant, field))
     default = f"{settings.ARBOR_FOLLOW_UPS}, the installation's"
     yield (

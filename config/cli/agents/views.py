@@ -14,7 +14,6 @@ from rich.text import Text
 from apps.agents.models import Agent, HeartbeatSchedule, Percept, ScheduleState
 from apps.agents.services.energy import energy_terms_of
 from apps.agents.services.lookup import agent_by_id, genome_of, own_model
-from apps.audit.services import across_tenants
 from apps.authority.services.explanations import action_names
 from apps.calls.services.usage import used_today
 from apps.heartbeats.models import Heartbeat
@@ -23,8 +22,6 @@ from apps.heartbeats.services.reports.status import day_figures
 from apps.heartbeats.services.situations.goal_situation import goal_views
 from apps.memories.models import Memory
 from apps.selves.services.self_knowledge import system_prompt_of
-from apps.tenants.scope import tenant_transaction
-from apps.tenants.services import tenant_by_slug
 from arbor.agents.lifecycle import AgentStatus
 from arbor.clock import SystemClock
 from arbor.heartbeat.working_memory import WorkingMemory
@@ -32,7 +29,7 @@ from arbor.workflows.durations import format_duration
 from config.cli.agents.trace import model_line
 from config.cli.kit.columns import OutputColumn, row_to_dict
 from config.cli.kit.output import format_relative_time, stamp, table
-from config.cli.kit.tenancy import actor, default_tenant
+from config.cli.kit.tenancy import tenant_or_all
 
 _COLORS = {
     AgentStatus.ACTIVE: "green",
@@ -45,11 +42,7 @@ _COLORS = {
 
 def agents_of(tenant_slug: str | None) -> list[Agent]:
     """Return the agents of the named tenant, the default one, or all tenants, with their state, schedule and model."""
-    tenant = tenant_by_slug(tenant_slug) if tenant_slug else default_tenant()
-    if tenant is not None:
-        with tenant_transaction(tenant.id):
-            return _load_agents()
-    with across_tenants(actor=actor(), reason="list of agents"):
+    with tenant_or_all(tenant_slug, reason="list of agents"):
         return _load_agents()
 
 

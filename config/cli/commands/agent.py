@@ -358,7 +358,7 @@ _chat = agent_command(
         help="Turns that --history shows.",
     ),
     run="contacts.chat:chat",
-    details="A conversation is no heartbeat: the agent answers at once, in this process, and its schedule is suspended meanwhile."
+    details="A conversation is no heartbeat: the agent answers at once, in this process, and its schedule pauses meanwhile."
     " A conversation that mattered triggers a heartbeat when it ends. Exit code 1 when there was no answer.",
     examples=(
         "arbor chat Vega",

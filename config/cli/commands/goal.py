@@ -48,7 +48,7 @@ _plan = group(
         option("--risk", type=NumberRange(0, 1), help="Its risk, from 0 to 1."),
         option("--heartbeats", "ticks", type=click.IntRange(0, 1_000_000), help="Estimated heartbeats."),
         option("--cost", type=NumberRange(0, 1_000_000), help="Estimated energy."),
-        option("--needs", multiple=True, metavar="TEXT", help="An external dependency; may be repeated."),
+        option("--needs", multiple=True, metavar="TEXT", help="An external dependency. Can be repeated."),
         run="goals.plans:add",
         examples=(
             'arbor goal plan add Vega "Map the river" --step "recall: what the pilots said" --step "reflect: on the depth"',

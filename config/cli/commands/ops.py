@@ -48,7 +48,7 @@ _pipeline = group(
             "reply_file",
             type=click.Path(exists=True, dir_okay=False, path_type=Path),
             metavar="REPLY.json",
-            help="The model's reply; a list has one for each turn or retry.",
+            help="The model's reply; a list has one for each round trip or retry.",
         ),
         option(
             "--outcome",

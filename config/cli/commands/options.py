@@ -63,6 +63,6 @@ def energy_options() -> tuple[click.Option, ...]:
             type=CostType(),
             multiple=True,
             metavar="ACTION=N",
-            help="Energy that an action costs; ACTION=none restores the default. May be repeated.",
+            help="Energy that an action costs; ACTION=none restores the default. Can be repeated.",
         ),
     )

@@ -6,13 +6,12 @@ from pathlib import Path
 
 import click
 
+from config.cli.commands.tenant import ROLES
 from config.cli.kit.declarations import PassedArguments, Run, argument, command, one_of, option
 from config.cli.kit.values import NumberRange
 
 #: The kinds of pools of a worker (`config.pools.PoolKind`).
 POOL_KINDS = ("prefork", "threads")
-#: The roles of a client of `arbor mcp` (`apps.tenants.models.Role`).
-MCP_ROLES = ("viewer", "operator", "owner")
 
 
 def _port(setting: str, default: int) -> click.Option:
@@ -203,7 +202,7 @@ _mcp = command(
     option("--agent", metavar="NAME", help="Serve this agent alone.  [default: all of the tenant]"),
     option(
         "--role",
-        type=one_of(MCP_ROLES),
+        type=one_of(ROLES),
         default="operator",
         show_default=True,
         help="The tools that the client gets: a viewer's only read.",

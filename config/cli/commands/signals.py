@@ -15,7 +15,7 @@ _signals = tenant_command(
         "names",
         metavar="NAME",
         multiple=True,
-        help="Only signals of this name, or of all that begin so: `memory.goal_*`. May be repeated.",
+        help="Only signals of this name, or of all that begin so: `memory.goal_*`. Can be repeated.",
     ),
     option("--after", metavar="CURSOR", help="Only signals after this one's id, oldest first."),
     option(

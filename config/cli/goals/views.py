@@ -153,7 +153,7 @@ def plan_lines(plan: dict[str, Any]) -> Iterator[str]:
     yield f"[bold]plan[/bold] {plan['id'][-SHORT:]}: {plan['status']}{about}" + _reason_suffix(plan["reason"])
     waiting = unmet(plan["dependencies"], plan["met"])
     for dependency in plan["dependencies"]:
-        yield f"  {'waits for' if dependency in waiting else 'needed, and has'} {escape(dependency)}"
+        yield f"  {'waits for' if dependency in waiting else 'met:'} {escape(dependency)}"
     for step in plan["steps"]:
         yield f"  {step['position']}. {step['status']:<9} {escape(step['action'] + ': ' + step['description'])}"
         for name in ("precondition", "postcondition"):

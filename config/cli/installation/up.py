@@ -244,7 +244,9 @@ def panel(summary: PanelSummary) -> Panel:
     if not summary.password_known:
         rows.add_row("password", "the one that the account got where it was created")
     elif summary.password is None:
-        rows.add_row("password", f"shown at the first start, on a terminal; kept in {summary.password_file}")
+        rows.add_row(
+            "password", f"shown at the first start, on a terminal; stored in {summary.password_file}"
+        )
     else:
         rows.add_row("password", Text.assemble((summary.password, "bold green"), "  (shown only now)"))
     rows.add_row("model", _model(summary.model))

@@ -101,7 +101,7 @@ def tenant_option() -> click.Option:
         "--tenant",
         "tenant_slug",
         metavar="SLUG",
-        help="The tenant.  [default: ARBOR_TENANT; the only one, or the one it is found in]",
+        help="The tenant.  [default: ARBOR_TENANT, the only tenant, or the only one that has what is named]",
     )
 
 

@@ -81,8 +81,7 @@ def _memory_value(page: MemoryPage, resonance: IdentityResonance) -> dict[str, A
                 "sequence": memory.sequence,
                 "summary": memory.episode.summary,
                 "beside": [
-                    {"id": memory.id, "role": memory.role, "content": memory.content}
-                    for memory in page.beside
+                    {"id": turn.id, "role": turn.role, "content": turn.content} for turn in page.beside
                 ],
             }
             if memory.episode

@@ -11,7 +11,7 @@ from rich.markup import escape
 from apps.memories.models import CodeSnippet, Concept, Memory, MemoryConcept
 from apps.memories.services.recall.search import search_similar_memories
 from apps.memories.services.store.snippets import find_code
-from arbor.memory.values import MemoryType
+from arbor.memory.values import MemoryStatus, MemoryType
 from config.cli.kit.columns import OutputColumn, listing, number, row_to_dict
 from config.cli.kit.declarations import Output
 from config.cli.kit.lookup import find_concept, find_id
@@ -29,7 +29,9 @@ MEMORY_COLUMNS = (
     OutputColumn("occurred_at", "when", cell=minute),
     OutputColumn(
         head="type",
-        value=lambda memory: memory.type if memory.status == "active" else f"{memory.type}, {memory.status}",
+        value=lambda memory: (
+            memory.type if memory.status == MemoryStatus.ACTIVE else f"{memory.type}, {memory.status}"
+        ),
     ),
     OutputColumn("importance", "imp", cell=number),
     OutputColumn("trust", "trust", cell=number),

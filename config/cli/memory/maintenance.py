@@ -105,9 +105,9 @@ def _save_seed(agent_id: UUID) -> None:
 
 
 def _model_of_options(name: str | None, dimension: int | None) -> EmbeddingModel:
-    if name is None and dimension is None:
-        return installation_model()
     own = installation_model()
+    if name is None and dimension is None:
+        return own
     return check_dimension(EmbeddingModel(name=name or own.name, dimension=dimension or own.dimension))
 
 

@@ -258,7 +258,8 @@ def receipt_of(components: ScoreComponents | EpisodeScoreComponents) -> str:
     """Return the components of a score, the largest first: `words .31 + meaning .12`."""
     counted = sorted(components.as_dict().items(), key=lambda component: -component[1])
     return (
-        " + ".join(f"{name} {_short(value)}" for name, value in counted if value >= _MIN_SHOWN) or "nothing"
+        " + ".join(f"{name} {_format_component(value)}" for name, value in counted if value >= _MIN_SHOWN)
+        or "nothing"
     )
 
 
@@ -275,8 +276,8 @@ def _number(value: float, *, of: float) -> Text:
     """Return a score component as a cell: a dot if it is negligible, green from a quarter of the score on."""
     if value < _MIN_SHOWN:
         return Text("·", style="dim")
-    return Text(_short(value), style="green" if value >= of / 4 else "")
+    return Text(_format_component(value), style="green" if value >= of / 4 else "")
 
 
-def _short(value: float) -> str:
+def _format_component(value: float) -> str:
     return f"{value:.2f}".removeprefix("0")

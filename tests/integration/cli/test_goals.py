@@ -163,7 +163,7 @@ def test_plans_are_drafted_started_shown_and_abandoned(arbor: Arbor, vega: str) 
     refused = arbor("goal", "plan", "met", vega, "Ford", "a net")
     assert (refused.code, "it waits for a boat" in refused.err) == (1, True)
     shown = arbor("goal", "plan", "met", vega, "Ford", "A boat").out
-    assert ("needed, and has a boat" in shown, "1. committed recall: the bank" in shown) == (True, True)
+    assert ("met: a boat" in shown, "1. committed recall: the bank" in shown) == (True, True)
     abandoned = arbor("goal", "plan", "abandon", vega, "Ford", "--reason", "No boat.", "--json").json
     assert (abandoned["status"], abandoned["reason"]) == ("abandoned", "No boat.")
     assert "no plan that is active" in arbor("goal", "plan", "abandon", vega, "Ford", "--reason", "x").err

@@ -87,7 +87,6 @@ def test_declared_bounds_are_those_of_the_services() -> None:
         traversal.EVIDENCE_HOPS,
         reembed.BATCH,
         tuple(Role.values),
-        tuple(Role.values),
         tuple(kind.value for kind in PoolKind),
         tuple(trust_tier.value for trust_tier in TrustTier),
     ) == (
@@ -98,7 +97,6 @@ def test_declared_bounds_are_those_of_the_services() -> None:
         memory_graph.EVIDENCE_HOPS,
         memory_upkeep.REEMBED_BATCH,
         tenant.ROLES,
-        processes.MCP_ROLES,
         processes.POOL_KINDS,
         tier.TIERS,
     )

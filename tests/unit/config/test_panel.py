@@ -51,7 +51,7 @@ def test_a_new_password_is_announced_as_shown_once() -> None:
 
 
 def test_a_known_password_is_replaced_by_the_path_of_its_file() -> None:
-    assert "kept in /data/secrets/operator_password" in panel_text()
+    assert "stored in /data/secrets/operator_password" in panel_text()
 
 
 def test_an_account_of_another_machine_has_no_password_file_here() -> None:

@@ -1,0 +1,31 @@
+"""The environment of a temporary installation."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from bench.support.installation import Installation
+from config.process_secrets import MODEL_KEYS
+
+#: The keys of model providers, and their addresses.
+OF_PROVIDERS = (
+    *sorted(MODEL_KEYS),
+    "OPENAI_BASE_URL",
+    "OPENAI_API_BASE",
+    "ANTHROPIC_BASE_URL",
+    "OLLAMA_HOST",
+)
+
+
+def test_a_developers_models_reach_no_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    for name in OF_PROVIDERS:
+        monkeypatch.setenv(name, "the developer's")
+        monkeypatch.setenv(f"{name}_FILE", "the developer's")
+    environment = Installation().full_env
+    # An empty value also takes precedence over one in a `.env` file.
+    assert {name: environment[name] for name in OF_PROVIDERS} == dict.fromkeys(OF_PROVIDERS, "")
+    assert [name for name in OF_PROVIDERS if f"{name}_FILE" in environment] == []
