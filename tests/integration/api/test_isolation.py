@@ -100,7 +100,7 @@ def _is_answered(insider: Caller, address: str, query: dict[str, str]) -> bool:
     response.close()
     # 503: the model that the factory names has no embedder.
     assert response.status_code in (200, 404, 409, 422, 503), (address, response.content)
-    return response.status_code == 200
+    return bool(response.status_code == 200)
 
 
 def test_a_row_for_a_foreign_agent_is_refused(tenant: Tenant, world: World) -> None:
