@@ -129,7 +129,7 @@ def _is_ordinary(percept: PerceptView) -> bool:
 
 
 def _size(entry: Any, count: CountTokens) -> int:
-    """Return about the tokens of an entry, as far as it is shown."""
+    """Estimate the tokens of an entry, as far as it is shown."""
     texts = [entry] if isinstance(entry, str) else [text for _, text in entry if isinstance(text, str)]
     tokens = sum(count(text) for text in texts)
     shown = _ENTRY_CHARACTERS / max(sum(map(len, texts)), 1)
