@@ -16,7 +16,7 @@ from arbor.memory.text.keywords import NARRATIVE_FRAME
 from arbor.memory.text.lexical import STOP_WORDS, term_of
 
 # Seed 004: 9.2 (hoarding), 9.3 (spam), 9.5 (worker failure).
-BEATS_WATCHED = 24
+HEARTBEATS_WATCHED = 24
 #: The share of the regeneration above which unused energy is hoarded: 5 of 10.
 UNUSED_ENERGY = 0.5
 MESSAGES_A_DAY = 5
@@ -77,7 +77,7 @@ class Spending(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RecentActivity:
-    """The recent activity of an agent; heartbeats newest first, at most `BEATS_WATCHED`."""
+    """The recent activity of an agent; heartbeats newest first, at most `HEARTBEATS_WATCHED`."""
 
     heartbeats: Sequence[RecentHeartbeat] = ()
     #: The energy of the latest completed heartbeats; empty for other action budgets.
@@ -160,8 +160,8 @@ def _problems_of_work(recent: RecentActivity) -> Iterator[tuple[NoticeKind, str]
 
 def _hoarding(energy: Sequence[Spending], regeneration: float) -> str:
     """Return a sentence about unused regeneration, empty if little is unused; the stored energy is capped, so it shows little."""
-    unused = [spending.unused(regeneration) for spending in energy[:BEATS_WATCHED]]
-    if len(unused) < BEATS_WATCHED:
+    unused = [spending.unused(regeneration) for spending in energy[:HEARTBEATS_WATCHED]]
+    if len(unused) < HEARTBEATS_WATCHED:
         return ""
     average = sum(unused) / len(unused)
     if average <= UNUSED_ENERGY * regeneration:

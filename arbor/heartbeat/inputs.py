@@ -106,7 +106,7 @@ class Opening:
     recent_activity: RecentActivity
     #: The budget level at the previous heartbeat.
     level_before: BudgetLevel
-    idle_beats: int
+    idle_heartbeats: int
     #: The number of buffer items.
     buffer_item_count: int
     #: Valence of the mood, -1 to 1; None: unknown.

@@ -36,7 +36,7 @@ from arbor.heartbeat.working_memory import (
 #: Heartbeats and turns read; the lists of the working memory are shorter.
 MAX_EVENTS = 50
 
-_BEATS = """
+_HEARTBEATS = """
 SELECT h.started_at, h.mode, h.reasoning, h.actions,
     EXISTS (
         SELECT FROM heartbeats_percept p
@@ -130,7 +130,7 @@ def _initial_texts(template_name: str) -> frozenset[str]:
 
 def _past_heartbeats(agent_id: UUID) -> Iterator[PastHeartbeat]:
     for at, mode, reasoning, actions, user_waiting, replies in fetch(
-        _BEATS, agent=agent_id, limit=MAX_EVENTS
+        _HEARTBEATS, agent=agent_id, limit=MAX_EVENTS
     ):
         parsed = [reply for text in replies if (reply := _parse(unpack(text))) is not None]
         yield PastHeartbeat(

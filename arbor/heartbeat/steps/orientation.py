@@ -79,19 +79,19 @@ def idle(heartbeat: HeartbeatState) -> NodeResult[HeartbeatState]:
     reason, until = _why_idle(heartbeat, opening)
     if not reason:
         return NodeResult(state=heartbeat.with_state(idle_beats=0))
-    idle_beats = opening.idle_beats + 1
+    idle_heartbeats = opening.idle_heartbeats + 1
     following = next_heartbeat(
-        heartbeat.rhythm,
+        heartbeat.schedule,
         now=now,
-        idle_heartbeats=idle_beats,
+        idle_heartbeats=idle_heartbeats,
         shift=heartbeat.shift,
         urgent_at=urgent_at(heartbeat),
     )
     if until is not None and following.due_at < until:
         # Spread the agents that wait for the new day.
-        following = NextHeartbeat(due_at=until + heartbeat.rhythm.interval * abs(heartbeat.shift))
+        following = NextHeartbeat(due_at=until + heartbeat.schedule.interval * abs(heartbeat.shift))
     heartbeat = heartbeat.with_state(
-        idle_beats=idle_beats,
+        idle_beats=idle_heartbeats,
         stale_beats=heartbeat.situation.stale_beats + 1,
         drives=after_idle_heartbeat(_drives(heartbeat, now), now=now).to_json(),
     )
@@ -101,7 +101,7 @@ def idle(heartbeat: HeartbeatState) -> NodeResult[HeartbeatState]:
 def with_next(heartbeat: HeartbeatState, following: NextHeartbeat) -> HeartbeatState:
     """Return the state with the next heartbeat; the drives move until then, within the active hours."""
     now = heartbeat.situation.environment.now
-    hours = heartbeat.rhythm.hours
+    hours = heartbeat.schedule.hours
     until = following.due_at if hours is None else min(following.due_at, hours.end_from(now))
     drives = _drives(heartbeat, now).model_copy(update={"until": until})
     heartbeat = heartbeat.with_state(drives=drives.to_json())
@@ -145,7 +145,7 @@ def _why_idle(heartbeat: HeartbeatState, opening: Opening) -> tuple[str, datetim
     )
     if reason:
         return reason, renewed_at(now) if level is BudgetLevel.HALT else None
-    if reason := off_hours_reason(heartbeat.rhythm.hours, now=now, asked_for=asked_for or user_waiting):
+    if reason := off_hours_reason(heartbeat.schedule.hours, now=now, asked_for=asked_for or user_waiting):
         return reason, None
     rules = heartbeat.rules
     reasons = _wake_reasons(heartbeat, opening)

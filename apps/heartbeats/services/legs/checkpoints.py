@@ -238,7 +238,7 @@ def _release(
     for ending in endings:
         member = ending.member
         log.info(
-            "heartbeat",
+            "heartbeat_ended",
             agent=member.agent.name,
             status=str(ending.status),
             heartbeat_id=str(member.heartbeat_id),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any
 from uuid import UUID
 
 from django.conf import settings
@@ -131,7 +130,7 @@ def fence(members: Sequence[LeasedHeartbeat]) -> list[LeasedHeartbeat]:
         return []
     open_heartbeats = {
         heartbeat_id: position
-        for heartbeat_id, *position in fetch(_OPEN, agents=[m.agent.id for m in current])
+        for heartbeat_id, *position in fetch(_OPEN, agents=[member.agent.id for member in current])
     }
     begun = {agent_id for _, _, agent_id in open_heartbeats.values()}
     return [
@@ -317,7 +316,7 @@ def _record_missed(lease: Lease, clock: Clock) -> None:
         _record_skipped(lease, slot_at=lease.slot_at + interval, reason=reason)
 
 
-def _record_skipped(lease: Lease, *, slot_at: Any, reason: str) -> None:
+def _record_skipped(lease: Lease, *, slot_at: datetime, reason: str) -> None:
     Heartbeat.objects.bulk_create(
         [
             Heartbeat(
