@@ -23,6 +23,7 @@ from arbor.errors import NotFound, ReplyInvalid, TemplateInvalid
 from arbor.goals.values import GoalState
 from arbor.heartbeat.replies.parsing import parse_reply
 from arbor.heartbeat.replies.reply import Reply
+from arbor.heartbeat.results import ActionResult, is_effort
 from arbor.heartbeat.situation import Mode
 from arbor.heartbeat.working_memory import (
     MAX_GOALS,
@@ -140,7 +141,7 @@ def _past_heartbeats(agent_id: UUID) -> Iterator[PastHeartbeat]:
             curiosity=[line for reply in parsed for line in reply.curiosity],
             resolved=[line for reply in parsed for line in reply.resolved],
             user_waiting=user_waiting,
-            acted=any(action.get("cost") for action in unpack(actions)),
+            acted=any(is_effort(ActionResult.model_validate(action)) for action in unpack(actions)),
             consolidated=mode == Mode.CONSOLIDATION,
         )
 
