@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 from arbor.clock import format_time
 from arbor.contacts.chat import SHOWN_TOKENS, SHOWN_TURNS, SUMMARY_SHOWN_LENGTH, TURN_SHOWN_LENGTH
-from arbor.contacts.chat_fitting import fit_turn, tokens_of
+from arbor.contacts.chat_fitting import fit_turn, section_tokens
 from arbor.contacts.chat_summary import speaker_of
 from arbor.contacts.chat_view import ChatBoundaryMatch, ChatView, CodeView, TurnView
 from arbor.contacts.cooldown import format_hours
@@ -79,7 +79,7 @@ def build_chat_prompt(
         RenderedSection("character", character_prompt.strip()),
         RenderedSection("skills", knowledge.skills(view.skills)),
     ]
-    room = room_of(window=window, fixed=tokens_of(system, count), reply=reply_tokens)
+    room = room_of(window=window, fixed=section_tokens(system, count), reply=reply_tokens)
     fitted = fit_turn(view, room, lambda cut: _user(cut, nonce), count)
     user, cut = fitted.sections, fitted.cut
     return Prompt(

@@ -61,7 +61,7 @@ from arbor.workflows.values import COMPLETE_STEP, START_WORKFLOW
 
 #: Characters of a recalled memory in the next round trip.
 RECALLED_LENGTH = 600
-#: Characters of a result of a search there, and of a line of a memory's detail, such as all steps of a procedure.
+#: Characters of a search result in the next round trip, and of a line of a memory's detail, such as all steps of a procedure.
 DETAIL_LENGTH = 1_200
 
 #: The execution of one action: yields its needs, returns its result.

@@ -46,7 +46,7 @@ _DETAIL_PARAMS = ("steps", "context", "pattern")
 
 
 def with_source_of_note(memory: NewMemory, *, situation: Situation) -> NewMemory:
-    """Return a note with its source and the trust that its source allows (`trust.max_trust`).
+    """Return a note with its source and the trust that its source allows (`arbor.memory.trust.max_trust`).
 
     The source is the sender of a percept that has most of the note's terms, else the speaker of a memory or buffer item
     in the situation that has most of them, else the agent itself. A fact stores its source in its detail, beside

@@ -57,7 +57,7 @@ def observe(heartbeat: HeartbeatState) -> NodeResult[HeartbeatState]:
 
 def background_checks(heartbeat: HeartbeatState) -> NodeResult[HeartbeatState]:
     """Detect problems, and a change of the budget level."""
-    opening = opening_of(heartbeat)
+    opening = require_opening(heartbeat)
     recent_activity = opening.recent_activity
     notices = notices_of(recent_activity)
     changed = [f"noticed {notice.kind.value.replace('_', ' ')}" for notice in notices]
@@ -75,7 +75,7 @@ def background_checks(heartbeat: HeartbeatState) -> NodeResult[HeartbeatState]:
 
 def idle(heartbeat: HeartbeatState) -> NodeResult[HeartbeatState]:
     """Skip the heartbeat if it is idle or not allowed; `idle` is the reason."""
-    opening, now = opening_of(heartbeat), heartbeat.situation.environment.now
+    opening, now = require_opening(heartbeat), heartbeat.situation.environment.now
     reason, until = _why_idle(heartbeat, opening)
     if not reason:
         return NodeResult(state=heartbeat.with_state(idle_beats=0))
@@ -108,7 +108,7 @@ def with_next(heartbeat: HeartbeatState, following: NextHeartbeat) -> HeartbeatS
     return replace(heartbeat, next=following)
 
 
-def opening_of(heartbeat: HeartbeatState) -> Opening:
+def require_opening(heartbeat: HeartbeatState) -> Opening:
     """Return the facts for the first leg; raises RuntimeError in a later one."""
     if heartbeat.opening is None:
         raise RuntimeError("this step belongs before the first call of a model")

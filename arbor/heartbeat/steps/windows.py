@@ -62,7 +62,7 @@ def spent_tokens(heartbeat: HeartbeatState) -> int:
 
 
 def _tokenizers(heartbeat: HeartbeatState) -> Mapping[str, CountTokens]:
-    """Return the tokenizers that may count: before the prompt all, then that which counted the prompt."""
+    """Return the tokenizers that may count: all before the prompt is built, then the one that counted it."""
     known, terms = heartbeat.rules.tokenizers, heartbeat.situation.terms
     if terms is None or not known:
         return known

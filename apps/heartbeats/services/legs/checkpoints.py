@@ -181,7 +181,7 @@ def finish(members: Sequence[LeasedHeartbeat], signals: list[Signal]) -> None:
 
 
 def end_unloaded(member: LeasedHeartbeat, *, reason: str) -> None:
-    """End as failed a heartbeat whose state is not loaded; its stored record stays as it is."""
+    """End as failed a heartbeat whose state is not loaded; its stored record stays as it is. Raises StaleLease."""
     why = f"{reason} ({ACTIONS_COMMITTED})" if member.acted else reason
     now = datetime.now(UTC)
     values: dict[str, Any] = {

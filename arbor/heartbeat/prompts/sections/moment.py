@@ -213,7 +213,7 @@ def buffer_items(items: Sequence[BufferItemView], data: Data) -> str:
 
 
 def working_memory(memory: WorkingMemory, data: Data, *, with_goals: bool = False) -> str:
-    """Render the working memory; its goals only where the prompt has no section of them."""
+    """Render the working memory; `with_goals` for a prompt that has no section of goals."""
     text = memory.to_prompt_text(with_goals=with_goals)
     body = data.block([text]) if text else "Nothing yet."
     return f"## On your mind (engagement {memory.engagement:.1f} of 1)\n{body}"
