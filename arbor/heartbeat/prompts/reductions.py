@@ -140,8 +140,8 @@ def _with_list(situation: Situation, path: str, entries: list[Any]) -> Situation
     match path:
         case "percepts":
             gone = {percept.id for percept in situation.percepts} - {percept.id for percept in entries}
-            crossed = [match for match in situation.crossed if match.about not in gone]
-            return situation.model_copy(update={"percepts": entries, "crossed": crossed})
+            matches = [match for match in situation.crossed if match.about not in gone]
+            return situation.model_copy(update={"percepts": entries, "crossed": matches})
         case "shown_plan.steps":
             shown = situation.shown_plan
             plans = [

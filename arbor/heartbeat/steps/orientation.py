@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
@@ -249,10 +248,10 @@ def guard(heartbeat: HeartbeatState) -> NodeResult[HeartbeatState]:
     if not situation.percepts:
         return NodeResult(state=heartbeat)
     vectors = heartbeat.focus.vectors if heartbeat.focus else {}
-    crossed = boundary_matches_of(situation.percepts, heartbeat.boundaries, vectors)
+    matches = boundary_matches_of(situation.percepts, heartbeat.boundaries, vectors)
     return NodeResult(
-        state=heartbeat.with_situation(crossed=crossed),
-        changed=tuple(dict.fromkeys(f"{match.boundary}: {match.why}" for match in crossed)),
+        state=heartbeat.with_situation(crossed=matches),
+        changed=tuple(dict.fromkeys(f"{match.boundary}: {match.why}" for match in matches)),
     )
 
 
@@ -272,16 +271,16 @@ def orient(heartbeat: HeartbeatState) -> Steps[HeartbeatState]:
         # The mood biases this recall, not those of actions.
         mood=opening.mood if opening else None,
     )
-    held: Sequence[BufferItemView] = []
+    buffer_items: list[BufferItemView] = []
     if opening and opening.buffer_item_count:
-        held = yield BufferItems(
+        buffer_items = yield BufferItems(
             text=focused.text,
             vector=focused.vector,
             model=heartbeat.embedding_model,
             limit=BUFFER_ITEMS_SHOWN,
         )
     heartbeat = heartbeat.with_situation(
-        relevant=[memory_view(memory) for memory in memories], held=list(held)
+        relevant=[memory_view(memory) for memory in memories], held=buffer_items
     )
     heartbeat = heartbeat.with_recall(memories)
     if opening:
