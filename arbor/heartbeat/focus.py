@@ -140,8 +140,8 @@ def _focus(situation: Situation) -> str:
         if goal := situation.foremost_goal or next((goal for goal in active if goal.id in steps), None):
             step = steps.get(goal.id)
             return f"{step.description} {goal.title}" if step else f"{goal.title} {goal.description}"
-        for line in (*reversed(memory.curiosity), *reversed(memory.concerns)):
-            return line
+        if lines := [*reversed(memory.curiosity), *reversed(memory.concerns)]:
+            return lines[0]
         if subject := subject_in_turn(situation):
             return f"{subject.name} {subject.about}"
     if memory.thoughts:

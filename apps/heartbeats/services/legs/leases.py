@@ -101,12 +101,13 @@ def resolve_to_end(*, agent_id: UUID, epoch: int) -> LeasedHeartbeat | None:
 
     Reads neither its graph nor its checkpoint: an error in them may be the reason to end it.
     """
-    for lease in _lock([(agent_id, epoch)]):
-        agent, heartbeat = _agents_and_heartbeats([agent_id])[agent_id]
-        if heartbeat is not None and heartbeat.is_waiting and heartbeat.answer is None:
-            return None
-        return _leased(agent, heartbeat, lease)
-    return None
+    locked = _lock([(agent_id, epoch)])
+    if not locked:
+        return None
+    agent, heartbeat = _agents_and_heartbeats([agent_id])[agent_id]
+    if heartbeat is not None and heartbeat.is_waiting and heartbeat.answer is None:
+        return None
+    return _leased(agent, heartbeat, locked[0])
 
 
 def set_running(agent_ids: Collection[UUID]) -> None:
