@@ -25,6 +25,11 @@ def clip(text: str, longest: int) -> str:
     return text if len(text) <= longest else f"{text[: longest - 1].rstrip()}…"
 
 
+def clip_line(text: str, longest: int) -> str:
+    """Return the text on one line, clipped."""
+    return clip(" ".join(text.split()), longest)
+
+
 def close_quotes(text: str) -> str:
     """Return the text with missing closing quotation marks added."""
     return text + "”" * (text.count("“") - text.count("”"))

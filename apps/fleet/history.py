@@ -40,7 +40,7 @@ from arbor.audit.deletions import DeletedRows
 from arbor.clock import Clock, SystemClock
 from arbor.contacts.hooks import UNSENT
 from arbor.contacts.values import DeliveryStatus
-from arbor.heartbeat.failure_modes import BEATS_WATCHED
+from arbor.heartbeat.failure_modes import HEARTBEATS_WATCHED
 from arbor.history import AUDIT_SPAN, Record
 
 log = structlog.get_logger(__name__)
@@ -49,7 +49,7 @@ log = structlog.get_logger(__name__)
 STEP = 500
 _NARROW_STEP = 2000
 #: The latest heartbeats of an agent, which its next prompt and its page show: they stay, whatever their age.
-RETAINED_HEARTBEATS = BEATS_WATCHED
+RETAINED_HEARTBEATS = HEARTBEATS_WATCHED
 #: The longest time that a run spends on one kind of record.
 _JOB_RUN_DURATION = timedelta(seconds=6)
 #: A job whose last run is older than this no longer exists under this name.

@@ -68,7 +68,7 @@ class Heartbeat(TenantModel):
     reasoning = models.TextField(blank=True)
     #: [{action, params, verdict, reason, cost, outcome, summary, …}] in order (`arbor.heartbeat.results.ActionRecord`).
     actions = ActionEntries(default=list)
-    #: [{goal_id, change}]
+    #: `arbor.heartbeat.results.GoalChange` values as JSON, in order.
     goal_changes = PackedJSON(default=list)
     #: Items of the reply that were not used: [{path, value, reason}].
     dropped = models.JSONField(default=list)

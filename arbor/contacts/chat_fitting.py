@@ -62,7 +62,7 @@ def fit_turn(
     left_out: list[TurnView] = []
     condensed = view
     for section, name, least in _REDUCTIONS:
-        while tokens_of(sections, count) > room and len(getattr(condensed, name)) > least:
+        while section_tokens(sections, count) > room and len(getattr(condensed, name)) > least:
             if name == "turns":
                 left_out.append(condensed.turns[0])
                 condensed = _without_oldest_turn(condensed, view, left_out, count)
@@ -73,7 +73,7 @@ def fit_turn(
                 condensed = condensed.model_copy(update={name: shorter})
             cut[section] += 1
             sections = render(condensed)
-    if tokens_of(sections, count) > room:
+    if section_tokens(sections, count) > room:
         message = line(condensed.message, CLIPPED_MESSAGE)
         sections = render(condensed.model_copy(update={"message": message}))
     removed = removed_tokens(whole, sections, count)
@@ -82,7 +82,7 @@ def fit_turn(
     return FittedTurn(sections=sections, cut=cut, removed=removed)
 
 
-def tokens_of(sections: Sequence[RenderedSection], count: CountTokens) -> int:
+def section_tokens(sections: Sequence[RenderedSection], count: CountTokens) -> int:
     """Return the tokens of sections together."""
     return sum(count(section.text) + _SEPARATOR_TOKENS for section in sections if section.text)
 

@@ -13,14 +13,19 @@ from collections.abc import Sequence
 
 from arbor.clock import format_time
 from arbor.contacts.chat import SHOWN_TOKENS, SHOWN_TURNS, SUMMARY_SHOWN_LENGTH, TURN_SHOWN_LENGTH
-from arbor.contacts.chat_fitting import fit_turn, tokens_of
+from arbor.contacts.chat_fitting import fit_turn, section_tokens
 from arbor.contacts.chat_summary import speaker_of
 from arbor.contacts.chat_view import ChatBoundaryMatch, ChatView, CodeView, TurnView
 from arbor.contacts.cooldown import format_hours
-from arbor.heartbeat.prompts.prompt import DEFAULT_REPLY_TOKENS, DEFAULT_WINDOW, Prompt, PromptSection
+from arbor.heartbeat.prompts.prompt import (
+    DEFAULT_REPLY_TOKENS,
+    DEFAULT_WINDOW,
+    Prompt,
+    PromptSection,
+    join_sections,
+)
 from arbor.heartbeat.prompts.sections import knowledge, moment, selfhood
 from arbor.heartbeat.prompts.token_shares import room_of
-from arbor.heartbeat.working_memory import WorkingMemory
 from arbor.models.token_counts import CountTokens
 from arbor.models.token_estimates import estimate_tokens
 from arbor.quotations import Data, RenderedSection, line
@@ -74,12 +79,12 @@ def build_chat_prompt(
         RenderedSection("character", character_prompt.strip()),
         RenderedSection("skills", knowledge.skills(view.skills)),
     ]
-    room = room_of(window=window, fixed=tokens_of(system, count), reply=reply_tokens)
+    room = room_of(window=window, fixed=section_tokens(system, count), reply=reply_tokens)
     fitted = fit_turn(view, room, lambda cut: _user(cut, nonce), count)
     user, cut = fitted.sections, fitted.cut
     return Prompt(
-        system=_join(system),
-        user=_join(user),
+        system=join_sections(system),
+        user=join_sections(user),
         sections=tuple(
             PromptSection(
                 name=section.name,
@@ -108,7 +113,7 @@ def _sections(view: ChatView, data: Data) -> list[RenderedSection]:
         RenderedSection("beliefs", selfhood.beliefs(view.beliefs, data)),
         RenderedSection("preferences", selfhood.preferences(view.preferences, data)),
         RenderedSection("mood", selfhood.mood(view.mood)),
-        RenderedSection("working_memory", _working_memory(view.working_memory, data)),
+        RenderedSection("working_memory", moment.working_memory(view.working_memory, data, with_goals=True)),
         RenderedSection("timing", _timing(view)),
         RenderedSection("boundaries", _boundaries(view.crossings, data)),
         RenderedSection("relevant", moment.memories("Memories that may matter now", view.relevant, data)),
@@ -140,12 +145,6 @@ def _timing(view: ChatView) -> str:
         else f"Before this, people last wrote {format_hours(since)} ago."
     )
     return f"## Now\n{view.now:%A}, {format_time(view.now)} UTC. {before}"
-
-
-def _working_memory(memory: WorkingMemory, data: Data) -> str:
-    text = memory.to_prompt_text()
-    body = data.block([text]) if text else "Nothing yet."
-    return f"## On your mind (engagement {memory.engagement:.1f} of 1)\n{body}"
 
 
 def _code(code: Sequence[CodeView], data: Data) -> str:
@@ -207,7 +206,3 @@ def _conversation(view: ChatView, data: Data) -> str:
     if view.earlier:
         return f"{conversation}\nEarlier turns not shown: {view.earlier}."
     return conversation if view.turns or view.summaries else f"{conversation}\nIt begins now."
-
-
-def _join(parts: Sequence[RenderedSection]) -> str:
-    return "\n\n".join(part.text for part in parts if part.text)

@@ -22,13 +22,13 @@ from arbor.heartbeat.views import (
 from arbor.heartbeat.working_memory import WorkingMemory
 
 
-class PromptPart(BaseModel):
+class ChatViewPart(BaseModel):
     """A part of the view that an agent has at a turn."""
 
     model_config = ConfigDict(frozen=True)
 
 
-class TurnView(PromptPart):
+class TurnView(ChatViewPart):
     """An earlier turn of the conversation."""
 
     id: str = ""
@@ -37,7 +37,7 @@ class TurnView(PromptPart):
     at: datetime
 
 
-class TurnSummary(PromptPart):
+class TurnSummary(ChatViewPart):
     """A summary of turns that are not shown, and its origin."""
 
     text: str
@@ -55,7 +55,7 @@ class TurnSummary(PromptPart):
     by: str
 
 
-class CodeView(PromptPart):
+class CodeView(ChatViewPart):
     """A code snippet that the agent stored."""
 
     language: str
@@ -63,7 +63,7 @@ class CodeView(PromptPart):
     code: str
 
 
-class ChatBoundaryMatch(PromptPart):
+class ChatBoundaryMatch(ChatViewPart):
     """A boundary that applies to the message."""
 
     name: str
@@ -73,7 +73,7 @@ class ChatBoundaryMatch(PromptPart):
     why: str
 
 
-class ChatView(PromptPart):
+class ChatView(ChatViewPart):
     """Everything an agent sees at a turn of a conversation."""
 
     name: str

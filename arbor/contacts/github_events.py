@@ -16,10 +16,9 @@ from arbor.contacts.hooks import (
     TITLE_LENGTH,
     USUAL_IMPORTANCE,
     HookMessage,
-    one_line,
 )
 from arbor.errors import Invalid
-from arbor.quotations import clip
+from arbor.quotations import clip, clip_line
 
 #: Commits of a push that its text names.
 _COMMITS_SHOWN = 10
@@ -57,12 +56,12 @@ def github_message(event: str, body: Any) -> HookMessage:
     title = _fill(texts.title, known)
     text = texts.text_of(body) if texts.text_of is not None else _fill(texts.text, known)
     return HookMessage(
-        event=one_line(f"{event}.{action}" if action else event, EVENT_LENGTH),
-        title=one_line(title, TITLE_LENGTH),
+        event=clip_line(f"{event}.{action}" if action else event, EVENT_LENGTH),
+        title=clip_line(title, TITLE_LENGTH),
         text=clip(text.strip(), TEXT_LENGTH),
-        sender=one_line(pick(body, "sender.login") or pick(body, "pusher.name"), SENDER_LENGTH),
+        sender=clip_line(pick(body, "sender.login") or pick(body, "pusher.name"), SENDER_LENGTH),
         importance=texts.importance(body),
-        link=one_line(_fill(texts.link, body), LINK_LENGTH),
+        link=clip_line(_fill(texts.link, body), LINK_LENGTH),
     )
 
 
@@ -80,7 +79,7 @@ def _push_text(body: Any) -> str:
     if not isinstance(commits, list) or not commits:
         return ""
     lines = [
-        f"- {one_line(pick(commit, 'message'), _COMMIT_LENGTH)} ({pick(commit, 'author.name')})"
+        f"- {clip_line(pick(commit, 'message'), _COMMIT_LENGTH)} ({pick(commit, 'author.name')})"
         for commit in commits[:_COMMITS_SHOWN]
     ]
     left = len(commits) - _COMMITS_SHOWN

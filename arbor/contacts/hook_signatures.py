@@ -12,7 +12,12 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from arbor.contacts.hooks import HookKind
-from arbor.contacts.standard_webhooks import SECRET_PREFIX
+from arbor.contacts.standard_webhooks import (
+    SECRET_PREFIX,
+    STANDARD_ID,
+    STANDARD_SIGNATURE,
+    STANDARD_TIME,
+)
 from arbor.errors import Invalid, SignatureRefused
 
 #: The farthest that the signed time of a delivery may be from now (Standard Webhooks, "Verifying webhook authenticity").
@@ -20,7 +25,6 @@ TOLERANCE = timedelta(minutes=5)
 MIN_SECRET, MAX_SECRET = 16, 200
 GITHUB_SIGNATURE = "x-hub-signature-256"
 GITHUB_EVENT, GITHUB_DELIVERY = "x-github-event", "x-github-delivery"
-STANDARD_ID, STANDARD_TIME, STANDARD_SIGNATURE = "webhook-id", "webhook-timestamp", "webhook-signature"
 #: The beginning of the same headers at senders that use Svix, where the specification is from.
 _SVIX = "svix-"
 ID_LENGTH = 200

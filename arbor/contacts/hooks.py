@@ -14,7 +14,7 @@ from uuid import UUID
 
 from arbor.contacts.hook_templates import TextTemplate
 from arbor.errors import Invalid, SignatureRefused
-from arbor.quotations import clip
+from arbor.quotations import clip, clip_line
 
 #: The path of a hook on the API's process, before its key.
 HOOKS_PATH = "/hooks/"
@@ -123,17 +123,17 @@ class HookMapping:
             for path in text.missing
             if name != "event"
         ]
-        title, text = one_line(filled["title"].text, TITLE_LENGTH), filled["text"].text.strip()
+        title, text = clip_line(filled["title"].text, TITLE_LENGTH), filled["text"].text.strip()
         if not title and not text:
             raise Invalid(
                 "the mapping gives neither a title nor a text; " + ("; ".join(warnings) or "it has none")
             )
         importance, fault = read_importance(filled["importance"].text)
         return HookMessage(
-            event=one_line(filled["event"].text, EVENT_LENGTH),
+            event=clip_line(filled["event"].text, EVENT_LENGTH),
             title=title,
             text=clip(text, TEXT_LENGTH),
-            sender=one_line(filled["sender"].text, SENDER_LENGTH),
+            sender=clip_line(filled["sender"].text, SENDER_LENGTH),
             importance=importance,
             warnings=(*warnings, *([fault] if fault else ())),
         )
@@ -175,11 +175,6 @@ def valid_events(names: Sequence[str]) -> list[str]:
                 f"the name of an event has 1 to {EVENT_LENGTH} printable characters, got {name[:200]!r}"
             )
     return stripped
-
-
-def one_line(text: str, length: int) -> str:
-    """Return a text as one line of at most `length` characters."""
-    return clip(" ".join(text.split()), length)
 
 
 def hook_key(tenant_id: UUID, hook_id: UUID) -> str:

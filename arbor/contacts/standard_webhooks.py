@@ -17,6 +17,8 @@ from typing import Any
 
 _SECRET_BYTES = 32
 SECRET_PREFIX = "whsec_"  # noqa: S105 (what a secret begins with, not one)
+#: The names of the headers.
+STANDARD_ID, STANDARD_TIME, STANDARD_SIGNATURE = "webhook-id", "webhook-timestamp", "webhook-signature"
 #: A webhook whose requests have failed for this time is paused.
 PAUSED_AFTER = timedelta(days=1)
 _FIRST_WAIT, _MAX_WAIT = timedelta(seconds=10), timedelta(hours=1)
@@ -41,9 +43,9 @@ def signed_headers(*secrets: str, message_id: str, at: int, body: bytes) -> dict
     """Build the headers of a request: its id, the time in Unix seconds, and by each secret a signature of both and the body."""
     signed = f"{message_id}.{at}.".encode() + body
     return {
-        "webhook-id": message_id,
-        "webhook-timestamp": str(at),
-        "webhook-signature": " ".join(_signature(secret, signed) for secret in secrets),
+        STANDARD_ID: message_id,
+        STANDARD_TIME: str(at),
+        STANDARD_SIGNATURE: " ".join(_signature(secret, signed) for secret in secrets),
     }
 
 

@@ -1,4 +1,4 @@
-"""Audiences, channel kinds, and delivery statuses."""
+"""Audiences, channel kinds, delivery statuses and speakers."""
 
 from __future__ import annotations
 

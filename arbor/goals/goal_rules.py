@@ -28,7 +28,7 @@ POOR_REPUTATION = 0.3
 GOOD_REPUTATION = 0.7
 REPUTATION_KNOWN_FROM = 3
 #: Characters of an event's text that a goal's title quotes.
-TITLE_LENGTH = 120
+QUOTE_LENGTH = 120
 
 
 class GoalRule(StrEnum):
@@ -239,4 +239,4 @@ def _curiosity(circumstances: Circumstances) -> RuleGoal | None:
 
 def _first_line(text: str) -> str:
     lines = text.replace("\0", "").strip().splitlines()
-    return as_title(lines[0])[:TITLE_LENGTH].strip() if lines else ""
+    return as_title(lines[0])[:QUOTE_LENGTH].strip() if lines else ""

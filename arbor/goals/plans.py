@@ -92,7 +92,11 @@ def check_draft(draft: PlanDraft) -> None:
         raise Invalid(f"a plan names at most {MAX_DEPENDENCIES} dependencies, got {len(draft.dependencies)}")
     if draft.risk is not None and not 0 <= draft.risk <= 1:
         raise Invalid(f"a plan's risk is 0 to 1, got {draft.risk}")
-    for estimate in (draft.estimated_ticks, draft.estimated_cost, *(s.estimated_ticks for s in draft.steps)):
+    for estimate in (
+        draft.estimated_ticks,
+        draft.estimated_cost,
+        *(step.estimated_ticks for step in draft.steps),
+    ):
         if estimate is not None and not 0 <= estimate <= MAX_ESTIMATE:
             raise Invalid(f"an estimate is 0 to {MAX_ESTIMATE}, got {estimate}")
     for step in draft.steps:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from arbor.contacts.cooldown import REACH_OUT_AGENT, REACH_OUT_USER
+from arbor.contacts.cooldown import REACH_OUT_AGENT, REACH_OUT_PUBLIC, REACH_OUT_USER
 from arbor.heartbeat.params.memory import (
     ActionParams,
     ConnectParams,
@@ -107,10 +107,10 @@ _TABLE: tuple[tuple[str, int, str, type[ActionParams]], ...] = (
     ("synthesize", 4, "make something of what you know", SynthesizeParams),
     ("brainstorm_goals", 3, "think of goals that might be worth wanting", BrainstormGoalsParams),
     ("reprioritize", 1, "move a goal one step in the backlog", ReprioritizeParams),
-    ("reach_out_user", 5, "write to your users; never casual", ReachOutUserParams),
+    (REACH_OUT_USER, 5, "write to your users; never casual", ReachOutUserParams),
     (REACH_OUT_AGENT, 3, "write to another agent", ReachOutAgentParams),
     (
-        "reach_out_public",
+        REACH_OUT_PUBLIC,
         7,
         "publish something under your name; it cannot be taken back",
         ReachOutPublicParams,

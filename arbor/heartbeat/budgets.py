@@ -114,7 +114,7 @@ class ActionCountBudget(Budget):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TickBudget(Budget):
-    """Ticks of a cycle; a heartbeat without remaining ticks begins a new cycle. Without an allowance (0) nothing begins one."""
+    """Ticks of a cycle; a heartbeat without remaining ticks begins a new cycle, unless the allowance is 0."""
 
     kind: ClassVar[BudgetKind] = BudgetKind.TICKS
     allowance: int = DEFAULT_TICKS

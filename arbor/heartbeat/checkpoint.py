@@ -26,7 +26,11 @@ _DEFAULTS: Mapping[str, Any] = {
     for column in fields(HeartbeatState)
     if column.name not in _NOT_STORED
 }
-_HINTS = {name: hint for name, hint in get_type_hints(HeartbeatState).items() if name in _DEFAULTS}
+_HINTS = {
+    name: hint
+    for name, hint in get_type_hints(HeartbeatState, include_extras=True).items()
+    if name in _DEFAULTS
+}
 #: Typed as Any: the class is built at run time, and the type checker cannot know its keys.
 _typed_dict: Any = TypedDict
 _STORED: TypeAdapter[dict[str, Any]] = TypeAdapter(_typed_dict("_Stored", _HINTS, total=False))

@@ -10,7 +10,8 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from arbor.authority.authorization import Authorization
-from arbor.contacts.cooldown import REACH_OUT_AGENT, REACH_OUT_USER
+from arbor.authority.reflexes import INQUIRIES
+from arbor.contacts.cooldown import REACH_OUT_AGENT, REACH_OUT_PUBLIC, REACH_OUT_USER
 from arbor.errors import Invalid
 from arbor.heartbeat.actions import ACTIONS
 from arbor.heartbeat.budgets import Budget
@@ -24,16 +25,7 @@ from arbor.tools.schemas import ARGUMENTS_DEPTH, arguments_fault, read_arguments
 #: Precedes the list of possible actions in the reason of a refusal.
 POSSIBLE = "; possible: "
 #: Actions whose texts reach people, the web, or later heartbeats.
-OUTWARD = frozenset(
-    {
-        REACH_OUT_USER,
-        REACH_OUT_AGENT,
-        "reach_out_public",
-        "inquire_shallow",
-        "inquire_deep",
-        "brainstorm_goals",
-    }
-)
+_OUTWARD = INQUIRIES | {REACH_OUT_USER, REACH_OUT_AGENT, REACH_OUT_PUBLIC, "brainstorm_goals"}
 # The depth to which parameters are searched for texts: deeper than those of any action.
 _MAX_DEPTH = ARGUMENTS_DEPTH + 1
 # The parameter that is a query, and the parameter that becomes a memory, by action.
@@ -176,7 +168,7 @@ def texts_to_check(decisions: Sequence[Decision]) -> tuple[str, ...]:
         dict.fromkeys(
             text
             for decision in decisions
-            if decision.runs and (decision.action in OUTWARD or is_tool_action(decision.action))
+            if decision.runs and (decision.action in _OUTWARD or is_tool_action(decision.action))
             for text in texts_to_guard(decision)
         )
     )

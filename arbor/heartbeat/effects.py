@@ -63,7 +63,7 @@ class Effects:
     #: Subscriptions, and the positions after the signals that their agents have read.
     signal_positions: tuple[tuple[UUID, UUID], ...] = ()
     #: New buffer items, and texts to extract code snippets from.
-    held: tuple[NewBufferItem, ...] = ()
+    buffer_items: tuple[NewBufferItem, ...] = ()
     code: tuple[str, ...] = ()
     experiences: tuple[NewExperience, ...] = ()
     audit: tuple[AuditNote, ...] = ()

@@ -16,7 +16,7 @@ from arbor.memory.text.keywords import NARRATIVE_FRAME
 from arbor.memory.text.lexical import STOP_WORDS, term_of
 
 # Seed 004: 9.2 (hoarding), 9.3 (spam), 9.5 (worker failure).
-BEATS_WATCHED = 24
+HEARTBEATS_WATCHED = 24
 #: The share of the regeneration above which unused energy is hoarded: 5 of 10.
 UNUSED_ENERGY = 0.5
 MESSAGES_A_DAY = 5
@@ -77,7 +77,7 @@ class Spending(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RecentActivity:
-    """The recent activity of an agent; heartbeats newest first, at most `BEATS_WATCHED`."""
+    """The recent activity of an agent; heartbeats newest first, at most `HEARTBEATS_WATCHED`."""
 
     heartbeats: Sequence[RecentHeartbeat] = ()
     #: The energy of the latest completed heartbeats; empty for other action budgets.
@@ -159,9 +159,9 @@ def _problems_of_work(recent: RecentActivity) -> Iterator[tuple[NoticeKind, str]
 
 
 def _hoarding(energy: Sequence[Spending], regeneration: float) -> str:
-    """Return a sentence about unused regeneration, empty if little is unused; the stored energy is capped, so it shows little."""
-    unused = [spending.unused(regeneration) for spending in energy[:BEATS_WATCHED]]
-    if len(unused) < BEATS_WATCHED:
+    """Return a sentence about unused regeneration, empty if little is unused; the stored energy, which is capped, would not show it."""
+    unused = [spending.unused(regeneration) for spending in energy[:HEARTBEATS_WATCHED]]
+    if len(unused) < HEARTBEATS_WATCHED:
         return ""
     average = sum(unused) / len(unused)
     if average <= UNUSED_ENERGY * regeneration:
@@ -181,7 +181,9 @@ def _loop(heartbeats: Sequence[RecentHeartbeat]) -> str:
     elif (shared := _shared_topic(latest)) is not None:
         about = f"You have turned to “{shared[0]}” in {shared[1]} of your last {len(latest)} heartbeats."
     else:
-        about = _same_story([words_of(heartbeat.narrative) for heartbeat in latest if heartbeat.narrative])
+        about = _same_story(
+            [distinct_words(heartbeat.narrative) for heartbeat in latest if heartbeat.narrative]
+        )
     return f"{about} What else might deserve attention?" if about else ""
 
 
@@ -189,8 +191,8 @@ def _recurring_topic(done: Sequence[RecentHeartbeat]) -> tuple[str, int]:
     """Return the topic with the longest run of heartbeats up to the latest, and its length."""
     runs = []
     for topic in done[0].topics if done else ():
-        wanted = words_of(topic)
-        repeats = [any(words_of(other) == wanted for other in heartbeat.topics) for heartbeat in done]
+        wanted = distinct_words(topic)
+        repeats = [any(distinct_words(other) == wanted for other in heartbeat.topics) for heartbeat in done]
         runs.append((topic, [*repeats, False].index(False) if wanted else 0))
     return max(runs, key=lambda run: run[1], default=("", 0))
 
@@ -199,7 +201,9 @@ def _shared_topic(latest: Sequence[RecentHeartbeat]) -> tuple[str, int] | None:
     """Return the topic of the latest heartbeat that most of the heartbeats share, in any words, and their number."""
     if sum(bool(heartbeat.topics) for heartbeat in latest) < HEARTBEATS_OF_A_TOPIC:
         return None
-    stems_by_heartbeat = [[stems_of(words_of(topic)) for topic in heartbeat.topics] for heartbeat in latest]
+    stems_by_heartbeat = [
+        [stems_of(distinct_words(topic)) for topic in heartbeat.topics] for heartbeat in latest
+    ]
     counts = [
         sum(
             any(
@@ -242,8 +246,8 @@ def are_alike(first: frozenset[str], second: frozenset[str]) -> bool:
 
 # A narrative is compared with those of the next heartbeats.
 @lru_cache(maxsize=2_000)
-def words_of(text: str) -> frozenset[str]:
-    """Return the words of a text, without numbers, such as that of the heartbeat."""
+def distinct_words(text: str) -> frozenset[str]:
+    """Return the distinct words of a text, without numbers, such as that of the heartbeat."""
     return frozenset(_WORD.findall(text.casefold()))
 
 

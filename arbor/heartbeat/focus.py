@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from arbor.authority.reflexes import INQUIRIES
+from arbor.contacts.cooldown import REACH_OUT_PUBLIC, REACH_OUT_USER
 from arbor.goals.goal_rules import calls_for_work
 from arbor.heartbeat.params.memory import QUERY_LENGTH
 from arbor.heartbeat.situation import USER_MESSAGE, Mode, PerceptView, Situation
@@ -12,10 +14,10 @@ from arbor.heartbeat.situation import USER_MESSAGE, Mode, PerceptView, Situation
 # Seed 000, 6.
 CONSOLIDATION_EVERY = 5
 #: Actions that are refused in consolidation, which is about memory, not about new information (seed 004, 10.4).
-NOT_IN_CONSOLIDATION = frozenset(
-    {"inquire_shallow", "inquire_deep", "brainstorm_goals", "reach_out_user", "reach_out_public"}
+NOT_IN_CONSOLIDATION = INQUIRIES | {REACH_OUT_USER, REACH_OUT_PUBLIC, "brainstorm_goals"}
+CONSOLIDATION_REFUSAL = (
+    "this heartbeat consolidates the memory; look for news and write to people at the next one"
 )
-CONSOLIDATION_REFUSAL = "this heartbeat tends the memory; look for news and write to people at the next one"
 # The latest memories, which a recall is about if the agent has no thought.
 _LATEST = 3
 
@@ -75,9 +77,9 @@ def explain_mode(situation: Situation) -> str:
         case Mode.CONVERSATION:
             return "a user was waiting for an answer"
         case Mode.CONSOLIDATION if situation.working_memory.wants_consolidation:
-            return "much had been talked since it last tended its memory"
+            return "much had been talked since it last consolidated its memory"
         case Mode.CONSOLIDATION:
-            return f"every {CONSOLIDATION_EVERY}th heartbeat tends the memory"
+            return f"every {CONSOLIDATION_EVERY}th heartbeat consolidates the memory"
         case Mode.PLAN_EXECUTION:
             return "a goal was active, and no step towards it was committed"
         case Mode.GOAL_PURSUIT:
@@ -115,7 +117,7 @@ def subject_in_turn(situation: Situation) -> Subject | None:
 
 
 def turn_of(situation: Situation) -> int:
-    """Return the heartbeat's number among those that do not tend the memory.
+    """Return the heartbeat's number among those without consolidation.
 
     By the number of the heartbeat itself, one of five subjects would never have its turn.
     """
@@ -138,8 +140,8 @@ def _focus(situation: Situation) -> str:
         if goal := situation.foremost_goal or next((goal for goal in active if goal.id in steps), None):
             step = steps.get(goal.id)
             return f"{step.description} {goal.title}" if step else f"{goal.title} {goal.description}"
-        for line in (*reversed(memory.curiosity), *reversed(memory.concerns)):
-            return line
+        if lines := [*reversed(memory.curiosity), *reversed(memory.concerns)]:
+            return lines[0]
         if subject := subject_in_turn(situation):
             return f"{subject.name} {subject.about}"
     if memory.thoughts:

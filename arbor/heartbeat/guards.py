@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict
 
 from arbor.authority.reflexes import COMMAND_NAMES, ReflexKind, ReflexTerms, find_secret, reflex_of
-from arbor.heartbeat.decision import Decision, DecisionVerdict, texts_of, texts_to_guard
+from arbor.heartbeat.decision import Decision, DecisionVerdict, refuse, texts_of, texts_to_guard
 from arbor.heartbeat.replies.items import Dropped
 from arbor.heartbeat.replies.reply import Reply, ReplyPart
 from arbor.heartbeat.situation import PerceptView
@@ -71,13 +71,9 @@ def apply_boundaries(
     ]
     if not matches:
         return decision
-    crossed = [*decision.crossed, *map(_view, matches)]
+    decision = decision.model_copy(update={"crossed": [*decision.crossed, *map(_view, matches)]})
     stop = next((match for match in matches if not may_proceed(match.boundary, decision.reasoning)), None)
-    if stop is None:
-        return decision.model_copy(update={"crossed": crossed})
-    return decision.model_copy(
-        update={"crossed": crossed, "verdict": DecisionVerdict.BOUNDARY, "reason": _reason(stop), "cost": 0}
-    )
+    return decision if stop is None else refuse(decision, DecisionVerdict.BOUNDARY, _reason(stop))
 
 
 def apply_boundaries_to_reply(
@@ -85,19 +81,19 @@ def apply_boundaries_to_reply(
     boundaries: Sequence[BoundaryRule],
     vectors: Mapping[str, Vector] | None = None,
     *,
-    untaken: Collection[str] = (),
+    dropped_paths: Collection[str] = (),
 ) -> tuple[Reply, list[ItemBoundaryMatch]]:
     """Return the reply without the items that a boundary refuses, and all boundary matches.
 
     A negotiable boundary accepts an item that the reply's thoughts justify. Without vectors, all texts are checked by
-    their words; with vectors, only texts that have one are checked. `untaken` are the paths of items dropped before.
+    their words; with vectors, only texts that have one are checked. `dropped_paths` are those of items dropped before.
     """
     remaining: dict[str, list[ReplyPart]] = {}
     matches_of_items: list[ItemBoundaryMatch] = []
     for key, names in _STORED_FIELDS.items():
         items: Sequence[ReplyPart] = getattr(reply, key)
         accepted = []
-        for path, item in zip(paths_of(key, items, untaken), items, strict=True):
+        for path, item in zip(paths_of(key, items, dropped_paths), items, strict=True):
             fields = texts_of(item.model_dump(mode="json", include=set(names)))
             texts = [text for text in fields if vectors is None or text in vectors]
             matches = _distinct(find_matches(texts, boundaries, vectors or {})) if texts else []
@@ -115,10 +111,10 @@ def apply_boundaries_to_reply(
     return (reply.model_copy(update=remaining) if remaining else reply), matches_of_items
 
 
-def paths_of(key: str, items: Sized, untaken: Collection[str]) -> list[str]:
+def paths_of(key: str, items: Sized, dropped_paths: Collection[str]) -> list[str]:
     """Return the original path of each item of a reply's list, before items were dropped."""
-    paths = (f"{key}[{index}]" for index in range(len(items) + len(untaken)))
-    return [path for path in paths if path not in untaken][: len(items)]
+    paths = (f"{key}[{index}]" for index in range(len(items) + len(dropped_paths)))
+    return [path for path in paths if path not in dropped_paths][: len(items)]
 
 
 def dropped_at_boundaries(matches: Sequence[ItemBoundaryMatch]) -> list[Dropped]:
@@ -177,13 +173,13 @@ def apply_reflexes(decision: Decision, terms: ReflexTerms) -> Decision:
     match = reflex_of(decision.action, texts_to_guard(decision), commands=_commands(decision), terms=terms)
     if match is None:
         return decision
-    changes: dict[str, Any] = {"verdict": DecisionVerdict.REFLEX, "reason": match.reason, "cost": 0}
+    changes: dict[str, Any] = {}
     if match.kind is ReflexKind.SECRET:
         # The secret may be in a name, or divided among texts, so nothing of the parameters remains.
         changes["params"] = {REMOVED: len(decision.params)}
         if find_secret(decision.reasoning, terms.own_secrets):
             changes["reasoning"] = REMOVED
-    return decision.model_copy(update=changes)
+    return refuse(decision.model_copy(update=changes), DecisionVerdict.REFLEX, match.reason)
 
 
 def _commands(decision: Decision) -> Iterator[str]:

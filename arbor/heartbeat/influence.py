@@ -205,7 +205,7 @@ def choose_publications(
 ) -> list[PublicationView]:
     """Return what became of earlier texts: those about the same matter first, then the latest.
 
-    Of results of workflows, only those about the same matter.
+    Results of workflows are returned only if they are about the same matter.
     """
     fits = [(_fit(publication.content, work) >= MIN_LIKENESS, publication) for publication in publications]
     chosen = [entry for entry in fits if entry[0] or entry[1].audience != WORKFLOW_AUDIENCE]

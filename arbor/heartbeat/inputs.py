@@ -30,7 +30,7 @@ class Rules:
 
     #: An agent without work reflects once in this number of heartbeats.
     reflect_every: int
-    #: ... and no earlier than this after its last thought.
+    #: The least time from its last thought to such a reflection.
     reflect_pause: timedelta
     #: Tokens of the context window of an unknown model, and of its reply.
     model_context: int
@@ -45,7 +45,7 @@ class Rules:
     reflexes: ReflexTerms = DEFAULT_TERMS
     #: The presets that no agent exceeds with a model, by provider or `provider/model`.
     model_trust: Mapping[str, TrustPreset] = field(default_factory=dict)
-    #: Tokenizers at hand, by provider or beginning of a handle.
+    #: The tokenizers of this process, by provider or beginning of a handle.
     tokenizers: Mapping[str, CountTokens] = field(default_factory=dict)
 
 
@@ -106,7 +106,7 @@ class Opening:
     recent_activity: RecentActivity
     #: The budget level at the previous heartbeat.
     level_before: BudgetLevel
-    idle_beats: int
+    idle_heartbeats: int
     #: The number of buffer items.
     buffer_item_count: int
     #: Valence of the mood, -1 to 1; None: unknown.

@@ -198,7 +198,7 @@ class ProposedChange:
     content: str
     confidence: float
     evidence: int
-    #: Of identity, the kind of the proposed aspect.
+    #: The kind of the proposed aspect; empty for other kinds of proposals.
     aspect: str = ""
     #: Whether the agent's pace allows the change now.
     acceptable: bool = True

@@ -20,7 +20,7 @@ BY_ITSELF = frozenset({TIMER, DRIVE})
 ENDS_WHEN_IDLE = BY_ITSELF | {CYCLE}
 
 # Seed 004, 10.1, asks for an adaptive schedule and gives no figures.
-SLOWER_PER_IDLE_BEAT = 1.5
+SLOWER_PER_IDLE_HEARTBEAT = 1.5
 SLOWEST = 4.0
 #: An agent that decides by rule looks for news once in this time when it wonders about nothing.
 WITHOUT_QUESTION = timedelta(days=1)
@@ -98,7 +98,7 @@ def slowdown(idle_heartbeats: int, *, adaptive: bool) -> float:
     if not adaptive or idle_heartbeats <= 0:
         return 1.0
     # A large power would overflow.
-    return min(SLOWEST, SLOWER_PER_IDLE_BEAT ** min(idle_heartbeats, 16))
+    return min(SLOWEST, SLOWER_PER_IDLE_HEARTBEAT ** min(idle_heartbeats, 16))
 
 
 def next_heartbeat(

@@ -98,11 +98,11 @@ class Replay:
 def replay(heartbeat: RecordedHeartbeat) -> Replay:
     """Build the prompt, parse the replies and decide again, and compare each with the record."""
     notes: list[str] = []
-    differences = [*_compare_prompt(heartbeat, notes)]
+    differences = _compare_prompt(heartbeat, notes)
     turns, dropped, repairs, unreadable = _read_replies(heartbeat.replies, heartbeat.boundaries)
     if unreadable:
         notes.append(f"{unreadable} replies could not be read, and were asked for again, as in the heartbeat")
-    decisions = [*_decide_turns(heartbeat, turns, notes)]
+    decisions = _decide_turns(heartbeat, turns, notes)
     differences += _compare_decisions(heartbeat.actions, decisions)
     newly_dropped = [item for item in dropped if item not in heartbeat.dropped]
     dropped_later = [item for item in heartbeat.dropped if item not in dropped]

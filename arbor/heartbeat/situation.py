@@ -334,9 +334,9 @@ class Situation(SituationPart):
 
     @property
     def pending_intents(self) -> list[IntentView]:
-        """Return the pending intents of active goals, those of the most important goal first, of one goal in order.
+        """Return the pending intents of active goals, by the importance of their goals, then in order.
 
-        Without those of blocked goals where the reflex policy decides.
+        Where the reflex policy decides, intents of blocked goals are left out.
         """
         if not self.intents:
             return []

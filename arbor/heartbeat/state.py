@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Annotated, Any
 from uuid import UUID
+
+from pydantic import Field
 
 from arbor.authority.requests import SignedRequests
 from arbor.embedding.models import EmbeddingModel
@@ -109,7 +111,10 @@ class ToolCall:
 
 @dataclass(frozen=True, kw_only=True)
 class HeartbeatState:
-    """The state of one heartbeat. A step returns a changed copy; `arbor.heartbeat.checkpoint` persists it between legs."""
+    """The state of one heartbeat. A step returns a changed copy.
+
+    `arbor.heartbeat.checkpoint` persists it between legs; a field with an alias is stored under the alias.
+    """
 
     #: Not in the checkpoint: set for each leg, or stored elsewhere.
     moment: Moment
@@ -130,7 +135,8 @@ class HeartbeatState:
 
     selfhood: Selfhood
     found: FoundState = field(default_factory=FoundState)
-    rhythm: SchedulePolicy
+    #: The interval and the active hours of the agent.
+    schedule: Annotated[SchedulePolicy, Field(alias="rhythm")]
     #: The embedding model; None for an agent without memories.
     embedding_model: EmbeddingModel | None = None
     #: Permitted and available actions, and the reasons why permitted ones are unavailable.
@@ -155,7 +161,7 @@ class HeartbeatState:
     turn: int = 0
     #: Tokens of the last prompt, and of the conversation before a further round trip.
     asked_tokens: int = 0
-    said_tokens: int = 0
+    conversation_tokens: Annotated[int, Field(alias="said_tokens")] = 0
     #: The last completed call, its reply, the call that the next question follows, and the message of that question.
     call_id: UUID | None = None
     reply_text: str = ""
@@ -177,8 +183,10 @@ class HeartbeatState:
     reply: Reply | None = None
     earlier_reply: Reply | None = None
     #: Paths of this round trip's items that a boundary dropped, and all boundary matches so far.
-    untaken: list[str] = field(default_factory=list)
-    crossings: list[ItemBoundaryMatch] = field(default_factory=list)
+    dropped_paths: Annotated[list[str], Field(alias="untaken")] = field(default_factory=list)
+    boundary_matches: Annotated[list[ItemBoundaryMatch], Field(alias="crossings")] = field(
+        default_factory=list
+    )
     decisions: list[Decision] = field(default_factory=list)
     #: The requests of the running actions, as the agent signed them.
     signed: SignedRequests | None = None
@@ -208,7 +216,7 @@ class HeartbeatState:
     moved: MoodShift | None = None
     next: NextHeartbeat | None = None
     #: The percepts of the prompt are marked as taken in.
-    heard: bool = False
+    percepts_received: Annotated[bool, Field(alias="heard")] = False
     #: The positions of subscriptions after the signals of the prompt: {source: {id of the subscription: position}}.
     signal_positions: dict[str, dict[str, str]] = field(default_factory=dict)
 

@@ -102,7 +102,7 @@ def level_of(left: float | None) -> BudgetLevel:
 def limit_skip_reason(
     level: BudgetLevel, *, user_waiting: bool, asked_for: bool, serves_goal: bool, now: datetime
 ) -> str:
-    """Return the reason for which a heartbeat is skipped at this level, with the time it ends; empty if the heartbeat runs.
+    """Return why a heartbeat is skipped at this level, and when the limits are renewed; empty if the heartbeat runs.
 
     `asked_for`: a person, a conversation, an event or a cycle requested the heartbeat; `serves_goal`: an objective or
     task is active, or an intent pending.

@@ -125,7 +125,7 @@ class ProposalView(SituationPart):
 
     id: str
     kind: ProposalKind
-    #: Of identity, the kind of the proposed aspect, such as `trait`.
+    #: The kind of the proposed aspect, such as `trait`; empty for other kinds of proposals.
     aspect: str = ""
     content: str
     confidence: Fraction

@@ -123,7 +123,7 @@ class PastHeartbeat:
     resolved: Sequence[str] = ()
     #: Titles, the most important first; None: unchanged.
     active_goals: Sequence[str] | None = None
-    #: Whether a user wrote, any action had a cost, its mode was consolidation.
+    #: Whether a user wrote, any action was work, its mode was consolidation.
     user_waiting: bool = False
     acted: bool = False
     consolidated: bool = False

@@ -132,7 +132,7 @@ NO_HARM = BoundaryRule(
     expressions=(
         _COMMAND + r"(?:kill|murder|stab|strangle|torture) " + _PERSON,
         _COMMAND + r"shoot " + _PERSON + r"(?! (?:an?|the|your|my) )",
-        _REQUEST + r"(?:hurt|harm|injure|poison) (?:them|" + _PERSON[3:],
+        _REQUEST + r"(?:hurt|harm|injure|poison) (?:them|" + _PERSON + ")",
         _COMMAND
         + r"(?:make|build|assemble|construct|get) (?:an? |the |some )?(?:(?:pipe|nail|car|dirty|nuclear|letter|chemical|biological"
         r"|home-?made) )?(?:bombs?|explosives|weapons?|nerve agents?)(?! (?:shelter|disposal|detector))",

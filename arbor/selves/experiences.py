@@ -7,6 +7,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from arbor.quotations import clip_line
+
 #: The length of a line in the prompt.
 LESSON_LENGTH = 300
 ABOUT_LENGTH = 200
@@ -43,17 +45,12 @@ def lesson(
     """
     what = f"{action.replace('_', ' ')} ({about})" if about else action.replace("_", " ")
     if outcome is ExperienceOutcome.FAILURE:
-        return _shorten(f"Avoid doing {what} the same way again: {summary}")
+        return clip_line(f"Avoid doing {what} the same way again: {summary}", LESSON_LENGTH)
     if outcome is ExperienceOutcome.PARTIAL:
-        return _shorten(f"Do {what} differently next time: {summary}")
+        return clip_line(f"Do {what} differently next time: {summary}", LESSON_LENGTH)
     if outcome is ExperienceOutcome.SUCCESS and (successes == 0 or successes * 2 < attempts):
-        return _shorten(f"Do {what} again when it is called for: it worked: {summary}")
+        return clip_line(f"Do {what} again when it is called for: it worked: {summary}", LESSON_LENGTH)
     return ""
-
-
-def _shorten(text: str) -> str:
-    text = " ".join(text.split())
-    return text if len(text) <= LESSON_LENGTH else f"{text[: LESSON_LENGTH - 1]}…"
 
 
 #: A pattern is two to four actions in a row that occur at least three times among the last fifty.
@@ -84,10 +81,11 @@ class Pattern:
         """Return the confidence that the sequence is a habit, 0 to 1: .5 at three times, towards 1."""
         return round(1 - 1.5 / self.count, 3)
 
-    def describe(self) -> str:
+    def describe(self, *, always_worked: bool = False) -> str:
         """Return the text of the proposed memory."""
         steps = ", then ".join(action.replace("_", " ") for action in self.actions)
-        return f"When I act I often do this: {steps} ({self.count} times)."
+        opening = "What works for me" if always_worked else "When I act I often do this"
+        return f"{opening}: {steps} ({self.count} times)."
 
 
 def patterns(actions: Sequence[str | None]) -> list[Pattern]:

@@ -13,6 +13,7 @@ from rapidfuzz.distance import JaroWinkler
 
 from arbor.errors import LimitReached, TransitionIllegal
 from arbor.memory.text.lexical import STOP_WORDS, term_of, words_of
+from arbor.quotations import clip_line
 from arbor.selves.values import QUALITIES, SOURCE_LENGTH, TEXT_LENGTH, check_share, check_text
 
 #: Seed 000, "Proposal Queue".
@@ -145,7 +146,9 @@ def _changes_the_same(one: QueuedProposal, other: NewProposal) -> bool:
     }:
         return False
     if "key" in one.change or "key" in other.change:
-        first, second = ((p.change.get("key"), str(p.change.get("value", ""))) for p in (one, other))
+        first, second = (
+            (proposal.change.get("key"), str(proposal.change.get("value", ""))) for proposal in (one, other)
+        )
         return first[0] == second[0] and is_same_statement(first[1], second[1])
     return is_same_statement(one.content, other.content)
 
@@ -190,8 +193,7 @@ def check_pace(changes: Sequence[datetime], same: Sequence[datetime], now: datet
 
 def shorten_proposal(text: str) -> str:
     """Shorten a text to the length of a proposal."""
-    text = " ".join(text.split())
-    return text if len(text) <= TEXT_LENGTH else f"{text[: TEXT_LENGTH - 1]}…"
+    return clip_line(text, TEXT_LENGTH)
 
 
 def jaro_winkler(first: str, second: str) -> float:

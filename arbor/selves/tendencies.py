@@ -74,12 +74,12 @@ def _traits(actions: Sequence[str]) -> list[Tendency]:
         Tendency(
             kind=AspectKind.TRAIT,
             name=name,
-            strength=round(seen / len(actions), 2),
+            strength=round(count / len(actions), 2),
             # As of a habit: 0.75 at the least number of signs, towards 1.
-            confidence=round(1 - 3 / seen, 3),
+            confidence=round(1 - 3 / count, 3),
         )
-        for name, seen in signs.items()
-        if seen >= MIN_SIGNS and seen >= MIN_SHARE * len(actions)
+        for name, count in signs.items()
+        if count >= MIN_SIGNS and count >= MIN_SHARE * len(actions)
     ]
 
 

@@ -56,7 +56,7 @@ class InquiryAnswer:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AnswerReview:
-    """A judgement of the support of an answer by its sources, with its reason."""
+    """A judgment of the support of an answer by its sources, with its reason."""
 
     confidence: float
     reason: str = ""
@@ -148,7 +148,7 @@ def read_answer(text: str, *, pages: int) -> InquiryAnswer:
 
 
 def read_appraisal(text: str) -> AnswerReview:
-    """Parse the judgement in a model's reply. Raises ReplyInvalid where there is none."""
+    """Parse the judgment in a model's reply. Raises ReplyInvalid where there is none."""
     reply = _object(text, "confidence")
     reason = reply.get("reason")
     return AnswerReview(

@@ -113,7 +113,7 @@ class AgentState(TenantModel):
     #: Idle heartbeats in a row, and heartbeats since something new last happened.
     idle_beats = models.PositiveIntegerField(default=0, db_default=0)
     stale_beats = models.PositiveIntegerField(default=0, db_default=0)
-    #: `arbor.heartbeat.failure_modes.Notice` as JSON.
+    #: `arbor.heartbeat.situation.Notice` as JSON.
     notices = models.JSONField(default=list, db_default=[])
     last_beat_at = models.DateTimeField(null=True)
     last_user_contact_at = models.DateTimeField(null=True)

@@ -1,4 +1,4 @@
-"""The action `maintain`: show a memory, belief or cluster, or apply the agent's judgement of it."""
+"""The action `maintain`: show a memory, belief or cluster, or apply the agent's verdict about it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from apps.memories.services.store.provenance import require_evidence
 from apps.selves.services.proposals import belief_of, confirm_belief, revise_belief
 from arbor.errors import Invalid
 from arbor.heartbeat.decision import Decision
-from arbor.heartbeat.params.outward import Judgement, MaintainTarget
+from arbor.heartbeat.params.outward import MaintainTarget, MaintainVerdict
 from arbor.heartbeat.results import QUOTE_LENGTH, ActionOutcome, ActionResult, action_result
 from arbor.heartbeat.steps.new_memories import vectors_of, with_source_of_conclusion
 from arbor.memory.detail_text import PRACTICE_FIELD, detail_lines
@@ -36,7 +36,7 @@ _WORDING_FIELDS = ("wordings", "wordings_more")
 
 
 def maintain(context: ActionContext, decision: Decision) -> ActionResult:
-    """Show the target with its neighbors, or apply the agent's judgement of it; each change is recorded."""
+    """Show the target with its neighbors, or apply the agent's verdict about it; each change is recorded."""
     view, judge = _BY_TARGET[MaintainTarget(decision.params["target"])]
     return (view if decision.params["verdict"] is None else judge)(context, decision)
 
@@ -93,21 +93,21 @@ def _judge_memory(context: ActionContext, decision: Decision) -> ActionResult:
         "reason": reason,
         "actor": context.actor,
     }
-    match Judgement(params["verdict"]):
-        case Judgement.KEEP:
+    match MaintainVerdict(params["verdict"]):
+        case MaintainVerdict.KEEP:
             revision.confirm(**change)
             summary = f"kept as it is: {text}"
-        case Judgement.RETIRE if memory.pinned_at:
+        case MaintainVerdict.RETIRE if memory.pinned_at:
             raise Invalid(f"memory {memory_id} is pinned: a person decides when it goes")
-        case Judgement.RETIRE:
+        case MaintainVerdict.RETIRE:
             archive(memory_ids=[memory_id], reason=reason, actor=context.actor)
             summary = f"archived ({reason}): {text}"
-        case Judgement.DOUBT:
+        case MaintainVerdict.DOUBT:
             summary = f"trusted {revision.halve_trust(**change):.2f} from now on: {text}"
-        case Judgement.REVISE if params["content"] is None:
+        case MaintainVerdict.REVISE if params["content"] is None:
             revision.change_importance(**change, importance=params["importance"])
             summary = f"importance {params['importance']:.2f} now: {text}"
-        case Judgement.REVISE:
+        case MaintainVerdict.REVISE:
             revised_id = revision.revise(
                 **change,
                 revised=_revised(context, memory, params),
@@ -141,10 +141,10 @@ def _revised(
 
 def _judge_belief(context: ActionContext, decision: Decision) -> ActionResult:
     params = decision.params
-    verdict = Judgement(params["verdict"])
+    verdict = MaintainVerdict(params["verdict"])
     belief_id = id_of(params["id"])
     before = belief_of(agent_id=context.agent_id, belief_id=belief_id)
-    if verdict is Judgement.KEEP:
+    if verdict is MaintainVerdict.KEEP:
         confirm_belief(
             agent_id=context.agent_id,
             belief_id=belief_id,
@@ -158,7 +158,7 @@ def _judge_belief(context: ActionContext, decision: Decision) -> ActionResult:
         belief_id=belief_id,
         revision=BeliefRevision(
             confidence=params["confidence"],
-            status=BeliefStatus.QUESTIONED if verdict is Judgement.DOUBT else None,
+            status=BeliefStatus.QUESTIONED if verdict is MaintainVerdict.DOUBT else None,
             reason=params["reason"],
         ),
         decided_by=context.source,
@@ -173,14 +173,14 @@ def _judge_belief(context: ActionContext, decision: Decision) -> ActionResult:
 def _judge_cluster(context: ActionContext, decision: Decision) -> ActionResult:
     params, reason = decision.params, decision.params["reason"]
     cluster = clusters.find_cluster(agent_id=context.agent_id, named=params["id"])
-    match Judgement(params["verdict"]):
-        case Judgement.REVISE:
+    match MaintainVerdict(params["verdict"]):
+        case MaintainVerdict.REVISE:
             name = str(params["content"])
             clusters.rename_cluster(
                 agent_id=context.agent_id, cluster=cluster, name=name, reason=reason, actor=context.actor
             )
             return _done(decision, f"the cluster {cluster.name!r} is called {name!r} now")
-        case Judgement.DOUBT:
+        case MaintainVerdict.DOUBT:
             clusters.mark_for_reclustering(
                 agent_id=context.agent_id, cluster=cluster, reason=reason, actor=context.actor
             )

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from apps.agents.models import Percept
 from apps.heartbeats.actions.context import ActionContext
 from apps.heartbeats.services.situations.goal_situation import goal_views
+from arbor.contacts.cooldown import format_hours
 from arbor.heartbeat.decision import Decision
 from arbor.heartbeat.guards import boundary_matches_of
 from arbor.heartbeat.prompts.sections.goals import overview
@@ -39,7 +40,11 @@ def observe(context: ActionContext, decision: Decision) -> ActionResult:
         f"It is {context.now:%Y-%m-%d %H:%M} UTC. {situation.energy:g} of {situation.max_energy:g} {situation.energy_unit}"
         " were there when this turn began.",
         f"A user {presence}; "
-        + ("none has ever been in touch." if hours is None else f"the last contact was {hours:.1f} h ago."),
+        + (
+            "none has ever been in touch."
+            if hours is None
+            else f"the last contact was {format_hours(hours)} ago."
+        ),
         *(f"Waits for your next heartbeat, {percept.kind}: {_shown(percept)}" for percept in arrived),
         *_boundary_lines(situation, arrived),
     ]

@@ -22,14 +22,14 @@ from arbor.agents.endorsement import EndorsementStatus
 from arbor.contacts.values import Audience, ChannelKind
 from arbor.errors import NotFound
 from arbor.heartbeat.decision import Decision
+from arbor.heartbeat.params.outward import SUBJECT_LENGTH
 from arbor.heartbeat.results import QUOTE_LENGTH, ActionOutcome, ActionResult, action_result, blocked_result
 from arbor.ids import read_id
 from arbor.memory.values import MemoryType, NewMemory
-from arbor.quotations import clip, shorten
+from arbor.quotations import clip_line, shorten
 
 #: As important as a lesson, because people may ask the agent about its message.
 IMPORTANCE = 0.7
-SUBJECT_LENGTH = 150
 #: Messages of one agent that may wait for another one: a dormant or paused agent reads none.
 MAX_UNREAD = 20
 
@@ -99,7 +99,7 @@ def _reach_out(context: ActionContext, decision: Decision, audience: Audience) -
         heartbeat_id=context.heartbeat_id,
         index=decision.index,
         audience=audience,
-        subject=params.get("subject") or _subject_from(params["content"]),
+        subject=params.get("subject") or clip_line(params["content"], SUBJECT_LENGTH),
         content=params["content"],
         at=context.now,
         platform=params.get("platform") or "",
@@ -146,7 +146,3 @@ def _carriers(messages: list[OutboxMessage]) -> str:
     peers = len(messages) - len(kinds)
     named = f", {peers} named agent{'s' if peers != 1 else ''} will receive it" if peers else ""
     return f"(by {', '.join(dict.fromkeys(kinds))}{named})"
-
-
-def _subject_from(content: str) -> str:
-    return clip(" ".join(content.split()), SUBJECT_LENGTH)

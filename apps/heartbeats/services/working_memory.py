@@ -23,6 +23,7 @@ from arbor.errors import NotFound, ReplyInvalid, TemplateInvalid
 from arbor.goals.values import GoalState
 from arbor.heartbeat.replies.parsing import parse_reply
 from arbor.heartbeat.replies.reply import Reply
+from arbor.heartbeat.results import ActionResult, is_effort
 from arbor.heartbeat.situation import Mode
 from arbor.heartbeat.working_memory import (
     MAX_GOALS,
@@ -36,7 +37,7 @@ from arbor.heartbeat.working_memory import (
 #: Heartbeats and turns read; the lists of the working memory are shorter.
 MAX_EVENTS = 50
 
-_BEATS = """
+_HEARTBEATS = """
 SELECT h.started_at, h.mode, h.reasoning, h.actions,
     EXISTS (
         SELECT FROM heartbeats_percept p
@@ -130,7 +131,7 @@ def _initial_texts(template_name: str) -> frozenset[str]:
 
 def _past_heartbeats(agent_id: UUID) -> Iterator[PastHeartbeat]:
     for at, mode, reasoning, actions, user_waiting, replies in fetch(
-        _BEATS, agent=agent_id, limit=MAX_EVENTS
+        _HEARTBEATS, agent=agent_id, limit=MAX_EVENTS
     ):
         parsed = [reply for text in replies if (reply := _parse(unpack(text))) is not None]
         yield PastHeartbeat(
@@ -140,7 +141,7 @@ def _past_heartbeats(agent_id: UUID) -> Iterator[PastHeartbeat]:
             curiosity=[line for reply in parsed for line in reply.curiosity],
             resolved=[line for reply in parsed for line in reply.resolved],
             user_waiting=user_waiting,
-            acted=any(action.get("cost") for action in unpack(actions)),
+            acted=any(is_effort(ActionResult.model_validate(action)) for action in unpack(actions)),
             consolidated=mode == Mode.CONSOLIDATION,
         )
 

@@ -8,7 +8,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BeforeValidator, Field, StringConstraints, WithJsonSchema, model_validator
 
-from arbor.goals.values import as_title
+from arbor.goals.values import TITLE_LENGTH, as_title
 from arbor.heartbeat.params.memory import (
     CONTENT_LENGTH,
     LOWER_CASE,
@@ -64,7 +64,9 @@ def _as_title(value: object) -> object:
 class PotentialGoal(ActionParams):
     """A potential goal."""
 
-    title: Annotated[str, StringConstraints(min_length=1, max_length=300), BeforeValidator(_as_title)]
+    title: Annotated[
+        str, StringConstraints(min_length=1, max_length=TITLE_LENGTH), BeforeValidator(_as_title)
+    ]
     description: Annotated[str, StringConstraints(max_length=2_000)] = ""
     rationale: Annotated[str, StringConstraints(max_length=REASON_LENGTH)] = ""
     state: Annotated[Literal["queued", "backburner"], LOWER_CASE] = "queued"
@@ -177,7 +179,7 @@ class MaintainTarget(StrEnum):
     CLUSTER = "cluster"
 
 
-class Judgement(StrEnum):
+class MaintainVerdict(StrEnum):
     """The verdicts about the target (seed 004, 3.2.3: "still valid? needs update?")."""
 
     #: The target is right as it is.
@@ -203,7 +205,7 @@ class MaintainParams(ActionParams):
 
     target: Annotated[MaintainTarget, LOWER_CASE] = Field(description="memory, belief or cluster")
     id: str = Field(min_length=1, max_length=200, description="its id; of a cluster its id or its name")
-    verdict: Annotated[Judgement | None, LOWER_CASE] = Field(
+    verdict: Annotated[MaintainVerdict | None, LOWER_CASE] = Field(
         None,
         description="keep, revise, retire or doubt; leave it out to be shown the thing and what is around it",
     )
@@ -231,9 +233,9 @@ class MaintainParams(ActionParams):
             return self
         if not self.reason:
             raise ValueError("a verdict needs a reason")
-        if self.verdict is Judgement.RETIRE and self.target is not MaintainTarget.MEMORY:
+        if self.verdict is MaintainVerdict.RETIRE and self.target is not MaintainTarget.MEMORY:
             raise ValueError(f"only a memory can be retired; revise or doubt the {self.target}")
         names, what = _CHANGES[self.target]
-        if self.verdict is Judgement.REVISE and all(getattr(self, name) is None for name in names):
+        if self.verdict is MaintainVerdict.REVISE and all(getattr(self, name) is None for name in names):
             raise ValueError(f"to revise a {self.target}, give {what}")
         return self

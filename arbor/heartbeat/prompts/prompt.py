@@ -51,7 +51,7 @@ class Prompt:
     sections: tuple[PromptSection, ...]
     percepts: tuple[str, ...]
     #: The sources of signals that are not shown.
-    waiting: Collection[str] = ()
+    waiting_sources: Collection[str] = ()
     #: Tokens that did not fit, by section, those of clipped texts too.
     removed: Mapping[str, int] = field(default_factory=dict)
 
@@ -110,15 +110,15 @@ def build_prompt(
     )
     user = [mark, *shown, *last]
     return Prompt(
-        system=_join(system),
-        user=_join(user),
+        system=join_sections(system),
+        user=join_sections(user),
         sections=tuple(
             PromptSection(name, text, tokens=count(text), cut=fitted.cut.get(name, 0))
             for name, text in (*system, *user)
             if text
         ),
         percepts=tuple(percept.id for percept in fitted.situation.percepts[-SHOWN_PERCEPTS:]),
-        waiting={*signal_sources(situation)}.difference(signal_sources(fitted.situation)),
+        waiting_sources={*signal_sources(situation)}.difference(signal_sources(fitted.situation)),
         removed=fitted.removed,
     )
 
@@ -171,5 +171,6 @@ def retry_note(fault: str) -> str:
     return f"Your answer could not be read: {fault}. Answer again with the JSON object only."
 
 
-def _join(parts: Iterable[RenderedSection]) -> str:
-    return "\n\n".join(part.text for part in parts if part.text)
+def join_sections(sections: Iterable[RenderedSection]) -> str:
+    """Return the texts of sections as one, without empty ones."""
+    return "\n\n".join(section.text for section in sections if section.text)

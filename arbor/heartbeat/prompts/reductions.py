@@ -129,7 +129,7 @@ def _is_ordinary(percept: PerceptView) -> bool:
 
 
 def _size(entry: Any, count: CountTokens) -> int:
-    """Return about the tokens of an entry, as far as it is shown."""
+    """Estimate the tokens of an entry, as far as it is shown."""
     texts = [entry] if isinstance(entry, str) else [text for _, text in entry if isinstance(text, str)]
     tokens = sum(count(text) for text in texts)
     shown = _ENTRY_CHARACTERS / max(sum(map(len, texts)), 1)
@@ -140,8 +140,8 @@ def _with_list(situation: Situation, path: str, entries: list[Any]) -> Situation
     match path:
         case "percepts":
             gone = {percept.id for percept in situation.percepts} - {percept.id for percept in entries}
-            crossed = [match for match in situation.crossed if match.about not in gone]
-            return situation.model_copy(update={"percepts": entries, "crossed": crossed})
+            matches = [match for match in situation.crossed if match.about not in gone]
+            return situation.model_copy(update={"percepts": entries, "crossed": matches})
         case "shown_plan.steps":
             shown = situation.shown_plan
             plans = [

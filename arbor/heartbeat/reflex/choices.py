@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import combinations
 from typing import Any
 
@@ -52,7 +52,7 @@ _THINKING = ("synthesize", "reflect", "remember")
 _DELEGATED = re.compile(rf"\b{COMPLETE_STEP}, step ([0-9a-f-]{{36}})")
 _TASK = "The task: "
 #: Memories in a summary.
-_MATERIALS = 3
+MATERIALS = 3
 #: Substitutes for an impossible action, the nearest first.
 SUBSTITUTE_ACTIONS = ("reflect", "remember", "recall")
 #: The confidence from which a rule, which cannot judge a proposal's content, accepts it.
@@ -128,25 +128,23 @@ def most_similar_pair(situation: Situation) -> tuple[MemoryView, MemoryView, lis
     return best[situation.beat_number // CONSOLIDATION_EVERY % len(best)] if best else None
 
 
-def pairs_of(views: Iterable[MemoryView]) -> list[tuple[MemoryView, MemoryView, list[str]]]:
+def pairs_of(views: Sequence[MemoryView]) -> list[tuple[MemoryView, MemoryView, list[str]]]:
     """Return the pairs of memories with their shared words, those with most words first."""
-    listed = list(views)
-    words = {view.id: set(_WORD.findall(view.content.lower())) - STOP_WORDS for view in listed}
+    words = {view.id: set(_WORD.findall(view.content.lower())) - STOP_WORDS for view in views}
     pairs = [
         (first, second, sorted(words[first.id] & words[second.id], key=lambda word: (-len(word), word)))
-        for first, second in combinations(listed, 2)
+        for first, second in combinations(views, 2)
         # Equal gists are the same memory.
         if gist(first).casefold() != gist(second).casefold()
     ]
     return sorted(pairs, key=lambda pair: -len(pair[2]))
 
 
-def lead_of(texts: Iterable[str], *, avoid: Situation) -> str:
+def lead_of(texts: Sequence[str], *, avoid: Situation) -> str:
     """Return a subject to look for next: a name in the texts, or else a long word; empty without a new one."""
     known = set(_subjects_of(avoid))
-    listed = list(texts)
-    names = (name for text in listed for name in _NAME.findall(text))
-    words = (word for text in listed for word in sorted(_WORD.findall(text), key=len, reverse=True))
+    names = (name for text in texts for name in _NAME.findall(text))
+    words = (word for text in texts for word in sorted(_WORD.findall(text), key=len, reverse=True))
     long = (word.lower() for word in words if len(word) >= _LONG and word.lower() not in STOP_WORDS)
     return next((lead for lead in (*names, *long) if _plain(lead) not in known), "")
 
@@ -235,7 +233,7 @@ def answer_steps(situation: Situation, draft: Draft) -> None:
     found = {match[1]: text for text in texts if (match := _DELEGATED.search(text))}
     for step_id, text in found.items():
         task = text.partition(_TASK)[2].strip()
-        known = [gist_with_speaker(view) for view in first_hand_memories(situation)[:_MATERIALS]]
+        known = [gist_with_speaker(view) for view in first_hand_memories(situation)[:MATERIALS]]
         output = f"{task}\nWhat I know: {'; '.join(known) if known else 'nothing yet'}."
         if draft.add_action(
             COMPLETE_STEP, {"step": step_id, "output": output}, "Somebody waits for this step."
@@ -271,7 +269,7 @@ def _remember_for(intent: IntentView, goal: GoalView, situation: Situation) -> d
 
 
 def _synthesize_for(intent: IntentView, goal: GoalView, situation: Situation) -> dict[str, Any] | None:
-    views = first_hand_memories(situation)[:_MATERIALS]
+    views = first_hand_memories(situation)[:MATERIALS]
     if not views:
         return None
     return {

@@ -1,7 +1,8 @@
 """The reflex policy: a deterministic substitute for a model, with the same situation and reply format.
 
 The policy plans goals, executes their steps and completes them, stores what users say, reflects on memories that are new to
-it, from one subject to the next, and rests when it can pay for nothing else. It creates no goals but for requests."""
+it, from one subject to the next, and rests when it can pay for nothing else. It creates no goals but for requests.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +17,7 @@ from arbor.heartbeat.focus import subject_in_turn
 from arbor.heartbeat.reflex.choices import (
     BACK,
     GATHERED,
+    MATERIALS,
     NEEDED,
     STAYS,
     SUMMARY,
@@ -59,8 +61,6 @@ _STEPS: Mapping[str, str] = {
 _DISPENSABLE = ("remember", "reflect")
 _MAX_STEPS = 3
 _MAX_PERCEPTS = 3
-#: Memories in one summary.
-_MATERIALS = 3
 #: Stop words, so that a recall about the question is one about its subject.
 _MORE = "more about"
 
@@ -87,9 +87,9 @@ def _converse(situation: Situation, draft: Draft) -> None:
         quote = excerpt(percept.content, 300)
         draft.add_thought(f"I was told: {quoted(quote)}")
         violated = [
-            crossing.boundary
-            for crossing in situation.crossed
-            if crossing.about == percept.id and crossing.response is not BoundaryResponse.FLAG
+            match.boundary
+            for match in situation.crossed
+            if match.about == percept.id and match.response is not BoundaryResponse.FLAG
         ]
         if violated:
             draft.add_thought(f"I do not do that: it crosses my boundary {', '.join(violated)}.")
@@ -176,7 +176,8 @@ def _steps_for(goal: GoalView, draft: Draft) -> list[str]:
 def _pursue(situation: Situation, draft: Draft) -> None:
     """Execute the next steps of the most important goal that has one, as far as the energy lasts."""
     pending = situation.pending_intents
-    goal = next((g for g in situation.active_goals if any(i.goal_id == g.id for i in pending)), None)
+    goal_ids = {intent.goal_id for intent in pending}
+    goal = next((goal for goal in situation.active_goals if goal.id in goal_ids), None)
     if goal is None:
         _plan(situation, draft)
         return
@@ -262,7 +263,7 @@ def _think(situation: Situation, draft: Draft) -> None:
     """Reflect on memories that are new to the agent, about its latest question if it has one."""
     memory = situation.working_memory
     question = memory.curiosity[-1] if memory.curiosity else ""
-    views = memories_without_thoughts(situation)[:_MATERIALS]
+    views = memories_without_thoughts(situation)[:MATERIALS]
     if question:
         draft.reply.resolved.append(question)
         wondered = excerpt(question)
@@ -299,9 +300,9 @@ def _consolidate(situation: Situation, draft: Draft) -> None:
     if not pairs:
         if views:
             draft.add_thought(
-                f"Before I rest I think of this: {'; '.join(map(gist_with_speaker, views[:_MATERIALS]))}"
+                f"Before I rest I think of this: {'; '.join(map(gist_with_speaker, views[:MATERIALS]))}"
             )
-            _conclude("", views[:_MATERIALS], draft)
+            _conclude("", views[:MATERIALS], draft)
         else:
             draft.add_thought(
                 f"I went through my memory at {format_time(situation.environment.now)}; nothing is left to tie."
@@ -317,7 +318,7 @@ def _consolidate(situation: Situation, draft: Draft) -> None:
     views = [view for pair in pairs[1:] for view in pair[:2]]
     rest = list({view.id: view for view in views if view.id not in (first.id, second.id)}.values())
     if rest:
-        _summarize(about, [first, *rest[: _MATERIALS - 1]], draft)
+        _summarize(about, [first, *rest[: MATERIALS - 1]], draft)
 
 
 def _conclude(subject: str, views: list[MemoryView], draft: Draft) -> None:
@@ -337,7 +338,7 @@ def _subject(question: str, views: list[MemoryView]) -> str:
 
 
 def _summarize(subject: str, views: list[MemoryView], draft: Draft) -> bool:
-    """Sum up memories, if that is permitted; return whether it is."""
+    """Sum up memories, if the offers and the energy permit it; return whether they do."""
     opening = f"{SUMMARY} {quoted(subject)}" if subject else GATHERED
     params = {
         "topic": subject or excerpt(gist(views[0]), 60),

@@ -11,15 +11,14 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from arbor.goals.values import GoalLayer, GoalSource, GoalState, as_title
+from arbor.goals.values import MAX_NEW_PER_HEARTBEAT, GoalLayer, GoalSource, GoalState, as_title
 from arbor.heartbeat.replies.items import ID_LENGTH, Item
 from arbor.selves.values import TEXT_LENGTH as INSIGHT_LENGTH
 from arbor.selves.values import AspectKind
 from arbor.tools.names import ACTION_LENGTH
 
-# The most items of each kind in one reply. Three new goals and three intentions: the origin of seed 000.
+# The most items of each kind in one reply. Three intentions: the origin of seed 000.
 MAX_ACTIONS = 10
-MAX_NEW_GOALS = 3
 MAX_INTENTIONS = 3
 # A year of hourly heartbeats is 8,760.
 MAX_TICKS = 1_000_000
@@ -36,7 +35,7 @@ MOST: Mapping[str, int] = {
     "actions": MAX_ACTIONS,
     "memory_notes": 10,
     "goal_updates": 10,
-    "new_goals": MAX_NEW_GOALS,
+    "new_goals": MAX_NEW_PER_HEARTBEAT,
     "concerns": 5,
     "curiosity": 10,
     "decompositions": 3,
@@ -292,7 +291,7 @@ class Reply(ReplyPart):
     actions: list[ProposedAction] = []
     memory_notes: list[MemoryNote] = []
     goal_updates: list[GoalUpdate] = []
-    new_goals: Annotated[list[ProposedGoal], Field(max_length=MAX_NEW_GOALS)] = []
+    new_goals: Annotated[list[ProposedGoal], Field(max_length=MAX_NEW_PER_HEARTBEAT)] = []
     concerns: list[str] = []
     curiosity: list[str] = []
     decompositions: list[Decomposition] = []

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from arbor.goals.values import MAX_NEW_PER_HEARTBEAT
 from arbor.heartbeat.replies.items import Dropped
-from arbor.heartbeat.replies.reply import MAX_NEW_GOALS, Reply
+from arbor.heartbeat.replies.reply import Reply
 from arbor.heartbeat.results import ActionResult
 from arbor.heartbeat.situation import Situation
 from arbor.knowledge.merging import SEARCH_KNOWLEDGE, SEARCH_MY_MEMORIES
@@ -83,11 +84,11 @@ def _longest(results: Sequence[ActionResult], room: int) -> tuple[int, int]:
 
 def within_heartbeat(earlier: Reply | None, reply: Reply) -> tuple[Reply, tuple[Dropped, ...]]:
     """Return a reply cut to the heartbeat's limit of new goals, and the dropped goals."""
-    room = MAX_NEW_GOALS - (len(earlier.new_goals) if earlier is not None else 0)
+    room = MAX_NEW_PER_HEARTBEAT - (len(earlier.new_goals) if earlier is not None else 0)
     extra = reply.new_goals[room:]
     if not extra:
         return reply, ()
-    reason = f"at most {MAX_NEW_GOALS} are taken in a heartbeat, whatever its turns"
+    reason = f"at most {MAX_NEW_PER_HEARTBEAT} are taken in a heartbeat, whatever its turns"
     dropped = tuple(
         Dropped(path=f"new_goals[{room + index}]", value=goal.title, reason=reason)
         for index, goal in enumerate(extra)

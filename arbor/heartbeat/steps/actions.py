@@ -8,6 +8,7 @@ from typing import Any
 from uuid import UUID
 
 from arbor.authority.grants import AUDIT_RESOURCE
+from arbor.contacts.cooldown import REACH_OUT_AGENT, REACH_OUT_PUBLIC, REACH_OUT_USER
 from arbor.errors import ArborError
 from arbor.goals.backlog import Backlog
 from arbor.goals.rows import GoalRow
@@ -56,10 +57,11 @@ from arbor.pipeline.engine import NodeResult, Steps
 from arbor.quotations import line, shorten
 from arbor.tools.names import is_tool_action
 from arbor.values import replace
+from arbor.workflows.values import COMPLETE_STEP, START_WORKFLOW
 
 #: Characters of a recalled memory in the next round trip.
 RECALLED_LENGTH = 600
-#: Characters of a result of a search there, and of a line of a memory's detail, such as all steps of a procedure.
+#: Characters of a search result in the next round trip, and of a line of a memory's detail, such as all steps of a procedure.
 DETAIL_LENGTH = 1_200
 
 #: The execution of one action: yields its needs, returns its result.
@@ -250,7 +252,7 @@ def store_memory(execution: Execution, decision: Decision) -> Act:
         vectors=new_memories.vectors_of([memory.content], heartbeat.vectors),
         model=heartbeat.embedding_model,
     )
-    made_from = tuple(sorted({memory_id for memory_id in materials if memory_id != placed.ids[0]}))
+    made_from = tuple(sorted(materials.keys() - {placed.ids[0]}))
     if made_from:
         execution.heartbeat = heartbeat.with_effects(derived=((placed.ids[0], made_from),))
     if not placed.fresh:
@@ -321,10 +323,10 @@ ACTS: Mapping[str, Callable[[Execution, Decision], Act | ActionResult]] = {
     # The step `work` continues an inquiry.
     "inquire_shallow": lambda _, decision: inquire(decision),
     "inquire_deep": lambda _, decision: inquire(decision),
-    "reach_out_user": reach_out_user,
-    "reach_out_agent": call_service,
-    "reach_out_public": call_service,
-    "start_workflow": call_service,
-    "complete_step": call_service,
+    REACH_OUT_USER: reach_out_user,
+    REACH_OUT_AGENT: call_service,
+    REACH_OUT_PUBLIC: call_service,
+    START_WORKFLOW: call_service,
+    COMPLETE_STEP: call_service,
     "rest": lambda _, decision: action_result(decision, ActionOutcome.SUCCESS, "rested"),
 }

@@ -187,7 +187,7 @@ def request_views(approvals: Iterable[ApprovalView]) -> list[ApprovalRequestView
 
 def apply_trust(heartbeat: HeartbeatState, decision: Decision, earlier: Sequence[Decision]) -> Decision:
     """Return a running decision, refused if a person blocks the action, and put off if a person has to approve it."""
-    resource = resource_of(decision.action, decision.params)
+    resource = _resource(decision)
     authority = heartbeat.moment.authority
     profile = authority.modes if authority is not None else DEFAULT_PROFILE
     limit = limit_of_model(heartbeat.model, heartbeat.rules.model_trust)
@@ -223,7 +223,7 @@ def apply_trust(heartbeat: HeartbeatState, decision: Decision, earlier: Sequence
         case Permission.FULL:
             return refuse(decision, DecisionVerdict.TOO_MANY, allowed.reason)
         case Permission.ASK | Permission.WAITS:
-            # The same action of a heartbeat that is walked again asks under the same id.
+            # The same action of a heartbeat that runs again asks under the same id.
             made = approval_id or str(uuid5(heartbeat.heartbeat_id, f"approval:{decision.index}"))
             waiting = refuse(decision, DecisionVerdict.AWAITS_APPROVAL, allowed.reason)
             return waiting.model_copy(update={"approval_id": made})

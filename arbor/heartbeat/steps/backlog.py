@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from uuid import UUID
 
+from arbor.authority.reflexes import INQUIRIES
 from arbor.errors import ArborError
 from arbor.goals.backlog import Backlog
 from arbor.goals.goal_rules import Circumstances, GoalRule, apply_goal_rules, has_recovered
@@ -18,7 +19,6 @@ from arbor.heartbeat.needs import OpenBacklog, OwnMemories
 from arbor.heartbeat.results import ActionOutcome, ActionResult
 from arbor.heartbeat.state import HeartbeatState
 from arbor.heartbeat.steps.goal_changes import BacklogEditor, is_work
-from arbor.heartbeat.steps.inner_state import INQUIRIES
 from arbor.heartbeat.usage import BudgetLevel
 from arbor.heartbeat.views import GoalView
 from arbor.ids import read_id
@@ -97,7 +97,7 @@ def store_decompositions(heartbeat: HeartbeatState) -> Steps[HeartbeatState]:
         counted = [key for key in dict.fromkeys(map(str, intent_ids)) if key not in heartbeat.served]
         heartbeat = replace(heartbeat, served=[*heartbeat.served, *counted], counted=counted)
     editor = BacklogEditor(heartbeat, backlog, procedures=procedures)
-    paths = paths_of("decompositions", decompositions, heartbeat.untaken)
+    paths = paths_of("decompositions", decompositions, heartbeat.dropped_paths)
     for path, decomposition in zip(paths, decompositions, strict=True):
         editor.apply(path, editor.decompose, decomposition)
     return editor.result()
@@ -119,10 +119,10 @@ def goals(heartbeat: HeartbeatState) -> Steps[HeartbeatState]:
         editor.apply(f"actions[{result.index}].intent_id", editor.release, result)
     for result in for_goals:
         editor.count_action(result)
-    paths = paths_of("new_goals", reply.new_goals, heartbeat.untaken)
+    paths = paths_of("new_goals", reply.new_goals, heartbeat.dropped_paths)
     for path, goal in zip(paths, reply.new_goals, strict=True):
         editor.apply(path, editor.add, goal)
-    paths = paths_of("goal_updates", reply.goal_updates, heartbeat.untaken)
+    paths = paths_of("goal_updates", reply.goal_updates, heartbeat.dropped_paths)
     for path, update in zip(paths, reply.goal_updates, strict=True):
         editor.apply(path, editor.update, update)
     return editor.result()

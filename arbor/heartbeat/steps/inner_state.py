@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from arbor.authority.reflexes import INQUIRIES
 from arbor.goals.goal_rules import GoalRule
 from arbor.goals.review import GoalFlag
 from arbor.heartbeat.decision import DecisionVerdict
@@ -58,8 +59,6 @@ _SETBACKS = (GoalChangeKind.BLOCKED, GoalChangeKind.REFUSED)
 _ENDED = (GoalChangeKind.COMPLETED, GoalChangeKind.ABANDONED)
 #: Percepts with news from outside (`apps.agents.models.PerceptKind`).
 NEWS = frozenset({USER_MESSAGE, PEER_MESSAGE, WEBHOOK, "environment"})
-#: Actions with news from outside.
-INQUIRIES = frozenset({"inquire_shallow", "inquire_deep"})
 _OUTCOMES: Mapping[ActionOutcome, Event] = {
     ActionOutcome.SUCCESS: Event.SUCCESS,
     ActionOutcome.BLOCKED: Event.BLOCKED,
@@ -87,7 +86,10 @@ def feel(heartbeat: HeartbeatState) -> Steps[HeartbeatState]:
     )
     events = [
         *events_of(reply, results, changes),
-        *(Event.BOUNDARY for _ in _refusing_boundaries(situation, whole.action_records, heartbeat.crossings)),
+        *(
+            Event.BOUNDARY
+            for _ in _refusing_boundaries(situation, whole.action_records, heartbeat.boundary_matches)
+        ),
         *([Event.CONTACT] if any(percept.kind in _PEOPLE for percept in situation.percepts) else []),
     ]
     calm = read_mood(before.mood, baseline=baseline_of([before.tone]), now=heartbeat.now)
@@ -127,7 +129,7 @@ def feel(heartbeat: HeartbeatState) -> Steps[HeartbeatState]:
 
 
 def _refusing_boundaries(
-    situation: Situation, actions: Sequence[ActionRecord], free: Sequence[ItemBoundaryMatch]
+    situation: Situation, actions: Sequence[ActionRecord], items: Sequence[ItemBoundaryMatch]
 ) -> set[str]:
     """Return the boundaries that refused something, from outside or within; flags do not count."""
     outside = {match.boundary for match in situation.crossed if match.response is not BoundaryResponse.FLAG}
@@ -137,7 +139,7 @@ def _refusing_boundaries(
         if action.decision.verdict is DecisionVerdict.BOUNDARY
         for match in action.decision.crossed
     }
-    return outside | within | {match.crossed.boundary for match in free if match.reason}
+    return outside | within | {item.crossed.boundary for item in items if item.reason}
 
 
 def _experiences(
@@ -185,7 +187,7 @@ def _boundary_notes(heartbeat: HeartbeatState, actions: Sequence[ActionRecord]) 
             item.crossed,
             {"path": item.path, "reason": item.reason},
         )
-        for item in heartbeat.crossings
+        for item in heartbeat.boundary_matches
     ]
     return [
         AuditNote(

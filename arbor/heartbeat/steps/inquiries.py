@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -227,10 +227,10 @@ def _suspend(heartbeat: HeartbeatState, inquiry: Inquiry, question: Question) ->
     return suspended(heartbeat, CallPurpose(inquiry.step), question)
 
 
-def _pages_of(inquiry: Inquiry) -> Any:
+def _pages_of(inquiry: Inquiry) -> Generator[CallReply, str, tuple[Page, ...]]:
     """Return the pages from the result of the web call; checkpoints do not contain pages."""
     assert inquiry.call_id is not None
-    read: str = yield CallReply(call_id=inquiry.call_id)
+    read = yield CallReply(call_id=inquiry.call_id)
     return Findings.from_json(json.loads(read)).pages
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from arbor.authority.reflexes import INQUIRIES
 from arbor.heartbeat.decision import Decision
 from arbor.heartbeat.params.memory import ArtifactKind
 from arbor.heartbeat.situation import (
@@ -36,7 +37,7 @@ from arbor.values import replace
 _REPEATED_SHARE = 0.5
 _ONLY_REPEATED_SHARE = 0.75
 #: Actions that create memories.
-LEARNING_ACTIONS = frozenset({"remember", "reflect", "synthesize", "inquire_shallow", "inquire_deep"})
+LEARNING_ACTIONS = INQUIRIES | {"remember", "reflect", "synthesize"}
 #: The importance of insights and artifacts: above that of notes.
 INSIGHT_IMPORTANCE = 0.7
 ARTIFACT_IMPORTANCE = 0.7
@@ -45,7 +46,7 @@ _DETAIL_PARAMS = ("steps", "context", "pattern")
 
 
 def with_source_of_note(memory: NewMemory, *, situation: Situation) -> NewMemory:
-    """Return a note with its source and the trust that its source allows (`trust.max_trust`).
+    """Return a note with its source and the trust that its source allows (`arbor.memory.trust.max_trust`).
 
     The source is the sender of a percept that has most of the note's terms, else the speaker of a memory or buffer item
     in the situation that has most of them, else the agent itself. A fact stores its source in its detail, beside

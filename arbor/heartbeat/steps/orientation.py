@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
@@ -57,7 +56,7 @@ def observe(heartbeat: HeartbeatState) -> NodeResult[HeartbeatState]:
 
 def background_checks(heartbeat: HeartbeatState) -> NodeResult[HeartbeatState]:
     """Detect problems, and a change of the budget level."""
-    opening = opening_of(heartbeat)
+    opening = require_opening(heartbeat)
     recent_activity = opening.recent_activity
     notices = notices_of(recent_activity)
     changed = [f"noticed {notice.kind.value.replace('_', ' ')}" for notice in notices]
@@ -75,23 +74,23 @@ def background_checks(heartbeat: HeartbeatState) -> NodeResult[HeartbeatState]:
 
 def idle(heartbeat: HeartbeatState) -> NodeResult[HeartbeatState]:
     """Skip the heartbeat if it is idle or not allowed; `idle` is the reason."""
-    opening, now = opening_of(heartbeat), heartbeat.situation.environment.now
+    opening, now = require_opening(heartbeat), heartbeat.situation.environment.now
     reason, until = _why_idle(heartbeat, opening)
     if not reason:
         return NodeResult(state=heartbeat.with_state(idle_beats=0))
-    idle_beats = opening.idle_beats + 1
+    idle_heartbeats = opening.idle_heartbeats + 1
     following = next_heartbeat(
-        heartbeat.rhythm,
+        heartbeat.schedule,
         now=now,
-        idle_heartbeats=idle_beats,
+        idle_heartbeats=idle_heartbeats,
         shift=heartbeat.shift,
         urgent_at=urgent_at(heartbeat),
     )
     if until is not None and following.due_at < until:
         # Spread the agents that wait for the new day.
-        following = NextHeartbeat(due_at=until + heartbeat.rhythm.interval * abs(heartbeat.shift))
+        following = NextHeartbeat(due_at=until + heartbeat.schedule.interval * abs(heartbeat.shift))
     heartbeat = heartbeat.with_state(
-        idle_beats=idle_beats,
+        idle_beats=idle_heartbeats,
         stale_beats=heartbeat.situation.stale_beats + 1,
         drives=after_idle_heartbeat(_drives(heartbeat, now), now=now).to_json(),
     )
@@ -101,14 +100,14 @@ def idle(heartbeat: HeartbeatState) -> NodeResult[HeartbeatState]:
 def with_next(heartbeat: HeartbeatState, following: NextHeartbeat) -> HeartbeatState:
     """Return the state with the next heartbeat; the drives move until then, within the active hours."""
     now = heartbeat.situation.environment.now
-    hours = heartbeat.rhythm.hours
+    hours = heartbeat.schedule.hours
     until = following.due_at if hours is None else min(following.due_at, hours.end_from(now))
     drives = _drives(heartbeat, now).model_copy(update={"until": until})
     heartbeat = heartbeat.with_state(drives=drives.to_json())
     return replace(heartbeat, next=following)
 
 
-def opening_of(heartbeat: HeartbeatState) -> Opening:
+def require_opening(heartbeat: HeartbeatState) -> Opening:
     """Return the facts for the first leg; raises RuntimeError in a later one."""
     if heartbeat.opening is None:
         raise RuntimeError("this step belongs before the first call of a model")
@@ -145,7 +144,7 @@ def _why_idle(heartbeat: HeartbeatState, opening: Opening) -> tuple[str, datetim
     )
     if reason:
         return reason, renewed_at(now) if level is BudgetLevel.HALT else None
-    if reason := off_hours_reason(heartbeat.rhythm.hours, now=now, asked_for=asked_for or user_waiting):
+    if reason := off_hours_reason(heartbeat.schedule.hours, now=now, asked_for=asked_for or user_waiting):
         return reason, None
     rules = heartbeat.rules
     reasons = _wake_reasons(heartbeat, opening)
@@ -249,10 +248,10 @@ def guard(heartbeat: HeartbeatState) -> NodeResult[HeartbeatState]:
     if not situation.percepts:
         return NodeResult(state=heartbeat)
     vectors = heartbeat.focus.vectors if heartbeat.focus else {}
-    crossed = boundary_matches_of(situation.percepts, heartbeat.boundaries, vectors)
+    matches = boundary_matches_of(situation.percepts, heartbeat.boundaries, vectors)
     return NodeResult(
-        state=heartbeat.with_situation(crossed=crossed),
-        changed=tuple(dict.fromkeys(f"{match.boundary}: {match.why}" for match in crossed)),
+        state=heartbeat.with_situation(crossed=matches),
+        changed=tuple(dict.fromkeys(f"{match.boundary}: {match.why}" for match in matches)),
     )
 
 
@@ -272,16 +271,16 @@ def orient(heartbeat: HeartbeatState) -> Steps[HeartbeatState]:
         # The mood biases this recall, not those of actions.
         mood=opening.mood if opening else None,
     )
-    held: Sequence[BufferItemView] = []
+    buffer_items: list[BufferItemView] = []
     if opening and opening.buffer_item_count:
-        held = yield BufferItems(
+        buffer_items = yield BufferItems(
             text=focused.text,
             vector=focused.vector,
             model=heartbeat.embedding_model,
             limit=BUFFER_ITEMS_SHOWN,
         )
     heartbeat = heartbeat.with_situation(
-        relevant=[memory_view(memory) for memory in memories], held=list(held)
+        relevant=[memory_view(memory) for memory in memories], held=buffer_items
     )
     heartbeat = heartbeat.with_recall(memories)
     if opening:

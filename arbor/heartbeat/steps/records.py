@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from datetime import UTC, datetime, time
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from datetime import UTC, date, datetime, time
 from typing import Any
 from uuid import UUID
 
@@ -139,14 +139,16 @@ def record(heartbeat: HeartbeatState) -> Steps[HeartbeatState]:
         heartbeat.reply_or_empty,
         whole.results,
         whole.goal_changes,
-        refused=[*dict.fromkeys((match.path, match.reason) for match in heartbeat.crossings if match.reason)],
+        refused=[
+            *dict.fromkeys((match.path, match.reason) for match in heartbeat.boundary_matches if match.reason)
+        ],
     )
     felt = total_valence(events_of(heartbeat.reply_or_empty, whole.results, whole.goal_changes))
     heartbeat, memory_id = yield from _store_memories(heartbeat, narrative, felt)
     heartbeat = with_percepts_received(
         heartbeat.with_effects(
             goal_links=links_of(whole.goal_changes),
-            held=_buffer_items(heartbeat),
+            buffer_items=_buffer_items(heartbeat),
             code=[percept.content for percept in heartbeat.situation.percepts],
             afterwards=_afterwards(heartbeat),
         )
@@ -166,7 +168,9 @@ def record(heartbeat: HeartbeatState) -> Steps[HeartbeatState]:
     )
 
 
-def _store_memories(heartbeat: HeartbeatState, narrative: str, felt: float) -> Any:
+def _store_memories(
+    heartbeat: HeartbeatState, narrative: str, felt: float
+) -> Generator[Any, Any, tuple[HeartbeatState, UUID]]:
     """Place the notes and the narrative; return the state and the id of the narrative.
 
     Where the embedder is another process, maintenance embeds the narrative, which is known only now.
@@ -210,7 +214,7 @@ def _store_memories(heartbeat: HeartbeatState, narrative: str, felt: float) -> A
     return heartbeat.with_effects(learned=sorted(learned_here)), memory_id
 
 
-def _note_memory(heartbeat: HeartbeatState, text: str, day: Any) -> NewMemory:
+def _note_memory(heartbeat: HeartbeatState, text: str, day: date | None) -> NewMemory:
     """Return the memory of a note: lasting, of its appraised importance, at least `NOTE_IMPORTANCE`."""
     at = datetime.combine(day, time(12), UTC) if day else heartbeat.now
     note = NewMemory(content=text, type=MemoryType.SEMANTIC, occurred_at=at, source=heartbeat.source)
@@ -263,7 +267,7 @@ def _afterwards(heartbeat: HeartbeatState) -> StateAfterHeartbeat:
         consolidated=situation.mode is Mode.CONSOLIDATION,
         idle=idle_intervals(
             situation.working_memory,
-            interval=heartbeat.rhythm.interval,
+            interval=heartbeat.schedule.interval,
             now=situation.environment.now,
             last_heartbeat_at=heartbeat.found.last_beat_at,
         ),
@@ -293,7 +297,7 @@ def plan_next(heartbeat: HeartbeatState) -> NodeResult[HeartbeatState]:
     if environment.user_messages > processed:
         return NodeResult(state=with_next(heartbeat, NextHeartbeat(due_at=environment.now, trigger=MESSAGE)))
     following = next_heartbeat(
-        heartbeat.rhythm,
+        heartbeat.schedule,
         now=environment.now,
         idle_heartbeats=0,
         shift=heartbeat.shift,

@@ -24,7 +24,6 @@ from arbor.heartbeat.results import TurnRecord
 from arbor.heartbeat.situation import Situation
 from arbor.heartbeat.state import HeartbeatState, PromptParts
 from arbor.heartbeat.steps.windows import (
-    count_tokens,
     counter_of,
     fault_without_room,
     follow_up_message,
@@ -32,6 +31,7 @@ from arbor.heartbeat.steps.windows import (
     limits_of,
     max_reply_tokens,
     retry_messages,
+    spent_tokens,
     suspended,
     with_cuts_audited,
 )
@@ -70,7 +70,7 @@ def build_the_prompt(heartbeat: HeartbeatState) -> NodeResult[HeartbeatState]:
         signal_positions={
             source: positions
             for source, positions in heartbeat.signal_positions.items()
-            if situation.model_is_reflex or source not in prompt.waiting
+            if situation.model_is_reflex or source not in prompt.waiting_sources
         },
         prompt=PromptParts(system=prompt.system, user=prompt.user, sections=sections),
         character="",
@@ -209,7 +209,7 @@ def _conversation(
     return (
         asked.system,
         messages,
-        further_sections(heartbeat, heartbeat.said_tokens, "follow_up", heartbeat.follow_up),
+        further_sections(heartbeat, heartbeat.conversation_tokens, "follow_up", heartbeat.follow_up),
     )
 
 
@@ -248,7 +248,7 @@ def follow_up(heartbeat: HeartbeatState) -> NodeResult[HeartbeatState]:
     situation = heartbeat.situation_now
     if not goes_on(situation, results, turn=heartbeat.turn, most=heartbeat.turns_allowed):
         return NodeResult(state=_merge_round_trips(heartbeat))
-    tokens = heartbeat.asked_tokens + count_tokens(heartbeat, heartbeat.reply_text)
+    tokens = spent_tokens(heartbeat)
     message, cut = follow_up_message(heartbeat, spent=tokens)
     window = limits_of(heartbeat, [heartbeat.model]).window
     heartbeat = with_cuts_audited(heartbeat, cut, window=window)
@@ -264,12 +264,12 @@ def follow_up(heartbeat: HeartbeatState) -> NodeResult[HeartbeatState]:
         turn=heartbeat.turn + 1,
         answered=heartbeat.call_id,
         follow_up=message,
-        said_tokens=tokens,
+        conversation_tokens=tokens,
         earlier_reply=merged,
         earlier=heartbeat.whole,
         present=TurnRecord(),
         reply=None,
-        untaken=[],
+        dropped_paths=[],
         decisions=[],
         vectors=_vectors_of_notes(heartbeat, merged),
     )
@@ -286,7 +286,7 @@ def _vectors_of_notes(heartbeat: HeartbeatState, reply: Reply) -> dict[str, list
 
 def with_percepts_received(heartbeat: HeartbeatState) -> HeartbeatState:
     """Mark the percepts and signals that the prompt showed as received, once."""
-    if heartbeat.heard or not (heartbeat.situation.percepts or heartbeat.signal_positions):
+    if heartbeat.percepts_received or not (heartbeat.situation.percepts or heartbeat.signal_positions):
         return heartbeat
     received = heartbeat.with_effects(
         received_percepts=[UUID(percept.id) for percept in heartbeat.situation.percepts],
@@ -296,7 +296,7 @@ def with_percepts_received(heartbeat: HeartbeatState) -> HeartbeatState:
             for subscription, position in positions.items()
         ],
     )
-    return replace(received, heard=True)
+    return replace(received, percepts_received=True)
 
 
 def _merge_round_trips(heartbeat: HeartbeatState) -> HeartbeatState:

@@ -57,7 +57,7 @@ def consolidate(heartbeat: HeartbeatState) -> Steps[HeartbeatState]:
 
 
 def _lines(*found: tuple[str, Sequence[ProposedChange]]) -> list[str]:
-    """Return lines of the trace about proposals, each with what happened to them."""
+    """Return a line of the trace for each proposal, with what happened to it."""
     return [
         f"{what}: {shorten(proposal.content, _LINE)}" for what, proposals in found for proposal in proposals
     ]
@@ -95,7 +95,7 @@ def identity_insights(heartbeat: HeartbeatState) -> Steps[HeartbeatState]:
     own: frozenset[UUID] = (yield OwnMemories(named=stripped)) if named else frozenset()
     proposals: list[NewProposal] = []
     dropped: list[Dropped] = []
-    paths = paths_of("identity_insights", insights, heartbeat.untaken)
+    paths = paths_of("identity_insights", insights, heartbeat.dropped_paths)
     for path, insight in zip(paths, insights, strict=True):
         try:
             _check_is_new(insight, heartbeat.situation.aspects)

@@ -19,9 +19,9 @@ from arbor.heartbeat.needs import EndedCall, PastExchange, PastQuestion, Questio
 from arbor.heartbeat.state import HeartbeatState
 from arbor.heartbeat.steps.windows import (
     MESSAGE_OVERHEAD,
-    count_tokens,
     further_sections,
     max_prompt_tokens,
+    spent_tokens,
     suspended,
 )
 from arbor.models.ports import CallPurpose, ModelRequest, PromptMessage
@@ -46,7 +46,7 @@ class InnerVoices:
             )
             # The views need room beside the conversation so far.
             views = heartbeat.voices * VIEW_LENGTH // CHARACTERS_PER_TOKEN + MESSAGE_OVERHEAD
-            needed = heartbeat.asked_tokens + count_tokens(heartbeat, heartbeat.reply_text) + views
+            needed = spent_tokens(heartbeat) + views
             if needed > max_prompt_tokens(heartbeat):
                 return NodeResult(
                     state=replace(heartbeat, hard=[]),
@@ -69,11 +69,10 @@ class InnerVoices:
             max_tokens=VOICE_TOKENS,
             temperature=VOICE_TEMPERATURE,
         )
-        spent = heartbeat.asked_tokens + count_tokens(heartbeat, heartbeat.reply_text)
         question = Question(
             model=heartbeat.model,
             request=request.to_json(),
-            sections=further_sections(heartbeat, spent, "voice", text),
+            sections=further_sections(heartbeat, spent_tokens(heartbeat), "voice", text),
         )
         # The stored call has the reply in question.
         heartbeat = replace(heartbeat, reply=None)
@@ -96,7 +95,7 @@ class InnerVoices:
             heartbeat,
             answered=heartbeat.call_id,
             follow_up=reconsider_text(heartbeat.views, nonce=heartbeat.mark),
-            said_tokens=heartbeat.asked_tokens + count_tokens(heartbeat, heartbeat.reply_text),
+            conversation_tokens=spent_tokens(heartbeat),
             views=[],
             hard=[],
         )

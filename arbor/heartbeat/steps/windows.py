@@ -56,8 +56,13 @@ def count_tokens(heartbeat: HeartbeatState, text: str) -> int:
     return counter_of(heartbeat, limits_of(heartbeat, [heartbeat.model]))(text)
 
 
+def spent_tokens(heartbeat: HeartbeatState) -> int:
+    """Return the tokens of the conversation so far: of the last prompt and of the reply to it."""
+    return heartbeat.asked_tokens + count_tokens(heartbeat, heartbeat.reply_text)
+
+
 def _tokenizers(heartbeat: HeartbeatState) -> Mapping[str, CountTokens]:
-    """Return the tokenizers that may count: before the prompt all, then that which counted the prompt."""
+    """Return the tokenizers that may count: all before the prompt is built, then the one that counted it."""
     known, terms = heartbeat.rules.tokenizers, heartbeat.situation.terms
     if terms is None or not known:
         return known

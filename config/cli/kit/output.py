@@ -25,7 +25,7 @@ from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
-from arbor.quotations import clip
+from arbor.quotations import clip_line
 from config.cli.kit.printable import escaped, printable
 
 #: The width of tables in a file or a pipe.
@@ -132,7 +132,7 @@ _LONGEST_CELL = 100
 
 def cut(text: str, longest: int = _LONGEST_CELL) -> str:
     """Return a text on one line, its beginning if it is long."""
-    return clip(" ".join(text.split()), longest)
+    return clip_line(text, longest)
 
 
 #: The length of a short id: lists show the last characters of an id, and commands accept them where they are unique.

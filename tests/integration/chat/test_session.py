@@ -30,7 +30,9 @@ from apps.tenants.scope import OPS, tenant_transaction
 from arbor.contacts.values import Speaker
 from arbor.errors import Invalid, TransitionIllegal
 from arbor.heartbeat.situation import Situation
+from arbor.heartbeat.working_memory import ENGAGED_BY_ACTION
 from config.cli.agents.views import agent_value
+from tests.factories.heartbeats import HeartbeatFactory
 from tests.integration.chat.conftest import Script, Talk, model_answer, open_chat
 from tests.integration.heartbeats.conftest import REST, heartbeats_of, make_due, schedule_of
 from tests.integration.heartbeats.fleet import Fleet
@@ -323,6 +325,15 @@ def test_thoughts_of_the_template_survive_a_rebuild(agent: Agent, fleet: Fleet, 
         rebuilt.after.curiosity,
         rebuilt.after.thoughts,
     )
+
+
+def test_a_free_action_counts_as_work_in_a_rebuild(agent: Agent) -> None:
+    recall = {"index": 0, "action": "recall", "outcome": "success", "summary": "2 memories", "cost": 0}
+    with tenant_transaction(agent.tenant_id):
+        before = rebuild_working_memory(agent_id=agent.id, actor="test").after
+        HeartbeatFactory(agent=agent, actions=[recall])
+        after = rebuild_working_memory(agent_id=agent.id, actor="test").after
+    assert after.engagement == pytest.approx(before.engagement + ENGAGED_BY_ACTION)
 
 
 def test_code_in_a_message_is_stored_as_a_snippet(agent: Agent, fleet: Fleet, scripted: Script) -> None:

@@ -72,7 +72,7 @@ def opening_of(**changes: Any) -> Opening:
     values: dict[str, Any] = {
         "recent_activity": RecentActivity(),
         "level_before": BudgetLevel.NORMAL,
-        "idle_beats": 0,
+        "idle_heartbeats": 0,
         "buffer_item_count": 0,
         "mood": None,
         "circumstances": Circumstances(),
@@ -91,7 +91,7 @@ def heartbeat_of(**changes: Any) -> HeartbeatState:
         "heartbeat_id": HEARTBEAT,
         "trigger": "timer",
         "selfhood": Selfhood(),
-        "rhythm": SchedulePolicy(interval=HOUR),
+        "schedule": SchedulePolicy(interval=HOUR),
         "allowed": [*ACTIONS],
         "energy_start": 10.0,
         "model": "openai/large",

@@ -198,7 +198,7 @@ def test_items_checked_again_keep_their_original_places() -> None:
     notes = [MemoryNote(text=LIE), MemoryNote(text=COSTLY), MemoryNote(text=LIE), MemoryNote(text="Tide.")]
     first, matches = apply_boundaries_to_reply(Reply(memory_notes=notes), DEFAULT_BOUNDARIES)
     dropped = [match.path for match in matches if match.reason]
-    again, (flagged,) = apply_boundaries_to_reply(first, DEFAULT_BOUNDARIES, untaken=dropped)
+    again, (flagged,) = apply_boundaries_to_reply(first, DEFAULT_BOUNDARIES, dropped_paths=dropped)
     assert again is first
     assert flagged.path == "memory_notes[1]"
     assert paths_of("memory_notes", again.memory_notes, dropped) == ["memory_notes[1]", "memory_notes[3]"]

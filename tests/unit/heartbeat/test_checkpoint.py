@@ -74,7 +74,7 @@ FULL: dict[str, Any] = {
         contact=NOW,
     ),
     "found": FoundState(energy=9.5, ticks_left=3, mood={"valence": 0.1}, stale_beats=2, last_beat_at=NOW),
-    "rhythm": SchedulePolicy(
+    "schedule": SchedulePolicy(
         interval=HOUR,
         adaptive=False,
         hours=ActiveHours(start=time(7), end=time(21, 30), zone=ZoneInfo("Europe/Berlin")),
@@ -93,7 +93,7 @@ FULL: dict[str, Any] = {
     "energy_start": 12.5,
     "turn": 2,
     "asked_tokens": 100,
-    "said_tokens": 50,
+    "conversation_tokens": 50,
     "call_id": CALL,
     "reply_text": "{}",
     "answered": CALL,
@@ -104,8 +104,8 @@ FULL: dict[str, Any] = {
     "goes_on": True,
     "reply": Reply(thinking="Hm."),
     "earlier_reply": Reply(concerns=["wind"]),
-    "untaken": ["memory_notes[0]"],
-    "crossings": [
+    "dropped_paths": ["memory_notes[0]"],
+    "boundary_matches": [
         ItemBoundaryMatch(
             path="memory_notes[0]",
             value="{}",
@@ -149,7 +149,7 @@ FULL: dict[str, Any] = {
     "state": StateChanges(energy=9.0, mood={"valence": 0.2}, notices=[], last_reach_out_at=NOW),
     "moved": MoodShift(valence=0.1, arousal=0.0),
     "next": NextHeartbeat(due_at=NOW + timedelta(hours=1), trigger="drive"),
-    "heard": True,
+    "percepts_received": True,
     "signal_positions": {"Ben": {str(UUID(int=60)): str(UUID(int=61))}},
 }
 #: Set for each leg, committed with the leg, or stored in a separate column.
@@ -180,10 +180,11 @@ def test_a_heartbeat_survives_the_round_trip() -> None:
     assert round_trip(read.state).state == heartbeat
 
 
-def test_action_records_are_stored_under_their_former_key() -> None:
+def test_renamed_fields_are_stored_under_their_former_keys() -> None:
     heartbeat = heartbeat_of(situation=full_situation(), **FULL)
     written = orjson.loads(checkpoint_json(Checkpoint(cursor="think", state=heartbeat)))
     assert [record["decision"]["action"] for record in written["beat"]["present"]["deeds"]] == ["recall"]
+    assert {"rhythm", "said_tokens", "untaken", "crossings", "heard"} <= set(written["beat"])
 
 
 def test_a_checkpoint_omits_values_stored_elsewhere() -> None:

@@ -11,10 +11,10 @@ from arbor.heartbeat.failure_modes import (
     RecentActivity,
     RecentHeartbeat,
     Spending,
+    distinct_words,
     notices_of,
     similarity,
     stems_of,
-    words_of,
 )
 from arbor.heartbeat.replies.reply import Reply
 from arbor.heartbeat.results import ActionOutcome, ActionResult, GoalChange, GoalChangeKind
@@ -262,7 +262,7 @@ def test_stock_phrases_are_ignored_in_comparing_narratives(mode: Mode) -> None:
     empty = narrate(
         situation(mode=mode, percepts=[percept("Fog")]), Reply(thinking="Fog", concerns=["Fog"]), [], []
     )
-    assert stems_of(words_of(empty)) - NARRATIVE_FRAME == {"fog"}
+    assert stems_of(distinct_words(empty)) - NARRATIVE_FRAME == {"fog"}
 
 
 def test_the_notice_of_a_loop_suggests_a_change() -> None:
@@ -297,10 +297,12 @@ def test_notices_of_hoarding_and_stagnation_suggest_a_remedy() -> None:
 
 
 def test_similarity_is_the_share_of_common_words() -> None:
-    assert similarity(words_of("I rested 12 times"), words_of("i RESTED 15 times")) == 1.0
-    assert similarity(words_of("one two three"), words_of("two three four")) == 0.5
-    assert similarity(words_of(""), words_of("")) == 0.0
+    assert similarity(distinct_words("I rested 12 times"), distinct_words("i RESTED 15 times")) == 1.0
+    assert similarity(distinct_words("one two three"), distinct_words("two three four")) == 0.5
+    assert similarity(distinct_words(""), distinct_words("")) == 0.0
 
 
 def test_words_are_reduced_to_their_stems() -> None:
-    assert stems_of(words_of("When do the rivers flood?")) == stems_of(words_of("Flooding of a river"))
+    assert stems_of(distinct_words("When do the rivers flood?")) == stems_of(
+        distinct_words("Flooding of a river")
+    )

@@ -158,10 +158,10 @@ def test_many_turns_cause_consolidation_unless_a_user_waits() -> None:
         ({"goals": [goal()]}, "a goal was active, and no step towards it was committed"),
         ({"goals": [goal()], "intents": [intent()]}, "1 committed step waited to be done"),
         ({"goals": [goal()], "intents": [intent("a"), intent("b")]}, "2 committed steps waited to be done"),
-        ({"beat_number": 5}, "every 5th heartbeat tends the memory"),
+        ({"beat_number": 5}, "every 5th heartbeat consolidates the memory"),
         (
             {"beat_number": 5, "working_memory": WorkingMemory(talked=10)},
-            "much had been talked since it last tended its memory",
+            "much had been talked since it last consolidated its memory",
         ),
         ({"environment": Environment(now=NOW, user_waiting=True)}, "a user was waiting for an answer"),
     ],

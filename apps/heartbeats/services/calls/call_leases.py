@@ -23,7 +23,7 @@ log = structlog.get_logger(__name__)
 #: Time to store a reply after the model's deadline; a summary is embedded first.
 _TIME_TO_STORE = timedelta(seconds=10)
 _TIME_TO_STORE_MAINTENANCE = timedelta(seconds=60)
-#: Seconds since its lease after which a call that waited renews it.
+#: A call that has waited longer than this since its lease, in seconds, renews the lease.
 RENEWED_AFTER_S = 5.0
 
 # The heartbeat's lease must outlast the model's deadline, so it is extended where it is too short. Schedules are locked

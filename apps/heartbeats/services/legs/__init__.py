@@ -1,1 +1,1 @@
-"""Walk a batch of heartbeats for one leg: lease, load, answer needs, commit."""
+"""Run a batch of heartbeats for one leg: lease, load, answer needs, commit."""

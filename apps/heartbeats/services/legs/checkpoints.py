@@ -181,7 +181,7 @@ def finish(members: Sequence[LeasedHeartbeat], signals: list[Signal]) -> None:
 
 
 def end_unloaded(member: LeasedHeartbeat, *, reason: str) -> None:
-    """End as failed a heartbeat whose state is not loaded; its stored record stays as it is."""
+    """End as failed a heartbeat whose state is not loaded; its stored record stays as it is. Raises StaleLease."""
     why = f"{reason} ({ACTIONS_COMMITTED})" if member.acted else reason
     now = datetime.now(UTC)
     values: dict[str, Any] = {
@@ -238,7 +238,7 @@ def _release(
     for ending in endings:
         member = ending.member
         log.info(
-            "heartbeat",
+            "heartbeat_ended",
             agent=member.agent.name,
             status=str(ending.status),
             heartbeat_id=str(member.heartbeat_id),

@@ -174,7 +174,11 @@ def _write_references(heartbeats: Sequence[HeartbeatState]) -> set[UUID]:
         [position for heartbeat in heartbeats for position in heartbeat.effects.signal_positions]
     )
     add_to_buffers(
-        {heartbeat.agent_id: heartbeat.effects.held for heartbeat in heartbeats if heartbeat.effects.held}
+        {
+            heartbeat.agent_id: heartbeat.effects.buffer_items
+            for heartbeat in heartbeats
+            if heartbeat.effects.buffer_items
+        }
     )
     for heartbeat in heartbeats:
         store_agent_code(agent_id=heartbeat.agent_id, texts=heartbeat.effects.code, source=heartbeat.source)

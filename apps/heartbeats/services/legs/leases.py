@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any
 from uuid import UUID
 
 from django.conf import settings
@@ -102,12 +101,13 @@ def resolve_to_end(*, agent_id: UUID, epoch: int) -> LeasedHeartbeat | None:
 
     Reads neither its graph nor its checkpoint: an error in them may be the reason to end it.
     """
-    for lease in _lock([(agent_id, epoch)]):
-        agent, heartbeat = _agents_and_heartbeats([agent_id])[agent_id]
-        if heartbeat is not None and heartbeat.is_waiting and heartbeat.answer is None:
-            return None
-        return _leased(agent, heartbeat, lease)
-    return None
+    locked = _lock([(agent_id, epoch)])
+    if not locked:
+        return None
+    agent, heartbeat = _agents_and_heartbeats([agent_id])[agent_id]
+    if heartbeat is not None and heartbeat.is_waiting and heartbeat.answer is None:
+        return None
+    return _leased(agent, heartbeat, locked[0])
 
 
 def set_running(agent_ids: Collection[UUID]) -> None:
@@ -131,7 +131,7 @@ def fence(members: Sequence[LeasedHeartbeat]) -> list[LeasedHeartbeat]:
         return []
     open_heartbeats = {
         heartbeat_id: position
-        for heartbeat_id, *position in fetch(_OPEN, agents=[m.agent.id for m in current])
+        for heartbeat_id, *position in fetch(_OPEN, agents=[member.agent.id for member in current])
     }
     begun = {agent_id for _, _, agent_id in open_heartbeats.values()}
     return [
@@ -317,7 +317,7 @@ def _record_missed(lease: Lease, clock: Clock) -> None:
         _record_skipped(lease, slot_at=lease.slot_at + interval, reason=reason)
 
 
-def _record_skipped(lease: Lease, *, slot_at: Any, reason: str) -> None:
+def _record_skipped(lease: Lease, *, slot_at: datetime, reason: str) -> None:
     Heartbeat.objects.bulk_create(
         [
             Heartbeat(

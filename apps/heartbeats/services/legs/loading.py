@@ -37,6 +37,7 @@ from arbor.agents.character import Character, to_system_prompt
 from arbor.agents.genome import AgentGenome
 from arbor.authority.authorization import AgentAuthority
 from arbor.authority.grants import action_resource
+from arbor.authority.reflexes import INQUIRIES
 from arbor.authority.requests import KeySigner
 from arbor.clock import Clock
 from arbor.contacts.cooldown import REACH_OUT_AGENT, REACH_OUT_PUBLIC, REACH_OUT_USER
@@ -186,8 +187,10 @@ def _new_heartbeat(member: LeasedHeartbeat, columns: _Columns, rules: Rules, now
         shift=random.uniform(-JITTER, JITTER),  # noqa: S311 (spreads a fleet, hides nothing)
         effects=_refusals(refused),
         selfhood=_selfhood(columns),
-        found=_found_state(columns, ticks=situation.energy if situation.energy_unit == "ticks" else 0),
-        rhythm=schedule_policy_of(columns["activity"]),
+        found=_found_state(
+            columns, ticks=situation.energy if situation.energy_unit == BudgetKind.TICKS else 0
+        ),
+        schedule=schedule_policy_of(columns["activity"]),
         embedding_model=model,
         signal_positions=columns["subscriptions"].positions,
         # The actions of tools last.
@@ -287,7 +290,7 @@ def _missing_actions(*, has_public_channel: bool) -> dict[str, str]:
     """Return the actions that agents cannot execute in this installation, each with the missing requirement."""
     missing: dict[str, str] = {}
     if without := web_missing():
-        missing |= {"inquire_shallow": without, "inquire_deep": without}
+        missing |= dict.fromkeys(INQUIRIES, without)
     if not has_public_channel:
-        missing["reach_out_public"] = _NO_PUBLIC_CHANNEL
+        missing[REACH_OUT_PUBLIC] = _NO_PUBLIC_CHANNEL
     return missing

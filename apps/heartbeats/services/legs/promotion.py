@@ -260,10 +260,9 @@ def _habits(found: _PromotionCandidates) -> Iterator[NewProposal]:
 
 def _habit(habit: Pattern, *, always_worked: bool) -> NewProposal:
     """Propose a habit as a pattern, or as a learning where it always succeeded."""
-    steps = ", then ".join(action.replace("_", " ") for action in habit.actions)
     return NewProposal(
         kind=ProposalKind.LEARNING if always_worked else ProposalKind.PATTERN,
-        content=f"What works for me: {steps} ({habit.count} times)." if always_worked else habit.describe(),
+        content=habit.describe(always_worked=always_worked),
         confidence=habit.confidence,
         source=SOURCE,
         change={"pattern": habit.key},

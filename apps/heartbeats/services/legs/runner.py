@@ -137,7 +137,7 @@ def _advance_one(tenant_id: UUID, lease: LeaseToken, clock: Clock, running: set[
         raise
     except Exception as error:
         # An error in a step would repeat at each retry, so the heartbeat ends as failed.
-        log.exception("heartbeat_fault", agent_id=str(agent_id), epoch=epoch)
+        log.exception("heartbeat_failed", agent_id=str(agent_id), epoch=epoch)
         with tenant_transaction(tenant_id):
             member = resolve_to_end(agent_id=agent_id, epoch=epoch)
             if member is not None:

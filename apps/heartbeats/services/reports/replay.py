@@ -88,7 +88,8 @@ def read_recorded_heartbeat(*, heartbeat_id: UUID, tenant_id: UUID) -> ReplayInp
 def ask_other_model(found: ReplayInput, *, model: str) -> OtherModelDecision:
     """Send the recorded request to another model (`provider/model`), and decide on its reply; write nothing.
 
-    Raises Invalid for an invalid handle or a missing prompt, ModelError, and ReplyInvalid for a reply without decision.
+    Raises Invalid for an invalid handle or a missing prompt, ModelError, ReplyInvalid for a reply without decision, and RuntimeError
+    inside a transaction, which would stay open during the model call.
     """
     handle = str(Handle.parse(model))
     if found.request is None:

@@ -64,7 +64,7 @@ def opening_of(columns: _Columns, situation: Situation, genome: AgentGenome | No
             nearest_limit=status.nearest,
         ),
         level_before=BudgetLevel((activity["used"] or {}).get("level", BudgetLevel.NORMAL)),
-        idle_beats=activity["idle_beats"],
+        idle_heartbeats=activity["idle_beats"],
         buffer_item_count=columns["held"],
         mood=mood if mood is not None else (columns["last_beat"] or {}).get("emotional_valence"),
         filters=filters_of(columns["beliefs"]),
@@ -89,7 +89,7 @@ def situation_of(
     energy = (terms.energy if terms else None) or EnergyTerms()
     budget = budget_of(terms.kind, terms.allowance, energy) if terms else DEFAULT_BUDGET
     default_prices = budget.kind is BudgetKind.ENERGY and not energy.costs
-    holdings = BudgetBalance(
+    balance = BudgetBalance(
         energy=columns["energy"], bonus_actions=columns["bonus_actions"], ticks_left=columns["ticks_left"]
     )
     situation = Situation.model_validate(
@@ -101,8 +101,8 @@ def situation_of(
             "model_is_reflex": is_reflex(model),
             "beat_number": columns["beats"] + 1,
             "environment": _environment(columns, now),
-            "energy": budget.begin(holdings),
-            "max_energy": budget.most(holdings),
+            "energy": budget.begin(balance),
+            "max_energy": budget.most(balance),
             "energy_unit": budget.unit,
             "regeneration": energy.regeneration,
             "actions": [

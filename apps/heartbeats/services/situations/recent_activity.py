@@ -13,7 +13,7 @@ from apps.tenants.packing import unpack_in_json
 from arbor.goals.goal_rules import EXHAUSTED_HEARTBEATS
 from arbor.heartbeat.decision import DecisionVerdict
 from arbor.heartbeat.failure_modes import (
-    BEATS_WATCHED,
+    HEARTBEATS_WATCHED,
     NARRATIVES_READ,
     UNSUMMARIZED_EPISODES,
     RecentHeartbeat,
@@ -93,7 +93,7 @@ def recent_activity_values() -> dict[str, Any]:
         "activity_reason": _REASON,
         "activity_narrated": NARRATIVES_READ,
         "activity_narrative": _NARRATIVE,
-        "activity_watched": BEATS_WATCHED,
+        "activity_watched": HEARTBEATS_WATCHED,
     }
 
 

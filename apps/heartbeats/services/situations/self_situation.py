@@ -16,7 +16,7 @@ from apps.selves.services.salience import (
 )
 from arbor.heartbeat.focus import focus_text
 from arbor.heartbeat.influence import choose_lessons
-from arbor.heartbeat.situation import Situation
+from arbor.heartbeat.situation import USER_MESSAGE, Situation
 from arbor.heartbeat.steps.inner_state import USER
 from arbor.heartbeat.steps.selfhood import PROPOSALS_SHOWN
 from arbor.heartbeat.views import (
@@ -165,8 +165,7 @@ def _peer(row: Mapping[str, Any], columns: Mapping[str, Any]) -> PeerView:
     return PeerView(
         name=row["name"],
         peer_id=row["peer_id"] or "",
-        present=row["present"]
-        or (row["peer_id"] is None and row["name"] == USER and "user_message" in kinds),
+        present=row["present"] or (row["peer_id"] is None and row["name"] == USER and USER_MESSAGE in kinds),
         trust=trust(
             successes=row["successes"],
             interactions=row["interactions"],

@@ -78,8 +78,7 @@ def signals(signals: Sequence[SubscribedSignal], data: Data) -> str:
 def _signal(signal: SubscribedSignal) -> str:
     # Without room, an entry has several names; a replay may have names of another version.
     meaning = CATALOGUE[SignalName(signal.name)].meaning if signal.name in CATALOGUE else "It happened"
-    source = "you" if signal.source == "you" else line(signal.source)
-    about = f" (about {source})" if signal.source else ""
+    about = f" (about {line(signal.source)})" if signal.source else ""
     subjects = ", ".join(f"“{line(subject, _SUBJECT_LENGTH)}”" for subject in signal.subjects)
     count = f"{signal.count} times, last " if signal.count > 1 else ""
     return f"- {line(signal.name)}{about}, {count}{format_time(signal.at)}: {line(meaning)}{f': {subjects}' if subjects else ''}"

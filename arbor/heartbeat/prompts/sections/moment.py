@@ -1,4 +1,4 @@
-"""Sections about the time, the environment, percepts and the directive."""
+"""Sections about the present: time, environment, percepts, energy, memories, the working memory and the directive."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ SPENDING: Mapping[BudgetKind, str] = {
         f"What you do not use is lost, but for every {RESTS_FOR_BONUS} rests you have one more at your next heartbeat, "
         f"{MAX_BONUS} at most."
     ),
-    BudgetKind.TICKS: ("None come back before they are all used; what you do not use is kept until then."),
+    BudgetKind.TICKS: "None come back before they are all used; what you do not use is kept until then.",
 }
 # Keywords of a cluster and characters of a memory that are shown.
 SHOWN_KEYWORDS = 8
@@ -212,9 +212,9 @@ def buffer_items(items: Sequence[BufferItemView], data: Data) -> str:
     return data.section("## Heard lately, not yet remembered", entries)
 
 
-def working_memory(memory: WorkingMemory, data: Data) -> str:
-    # Goals have a section of their own.
-    text = memory.to_prompt_text(with_goals=False)
+def working_memory(memory: WorkingMemory, data: Data, *, with_goals: bool = False) -> str:
+    """Render the working memory; `with_goals` for a prompt that has no section of goals."""
+    text = memory.to_prompt_text(with_goals=with_goals)
     body = data.block([text]) if text else "Nothing yet."
     return f"## On your mind (engagement {memory.engagement:.1f} of 1)\n{body}"
 

@@ -23,7 +23,7 @@ from arbor.selves.drives import GOAL_COMPLETED, RULES, SATISFACTION, Drive
 from arbor.selves.emotions import describe_mood
 from arbor.selves.values import BeliefStatus
 
-#: The least attempts for a judgement, and the shares of success that count as good and bad.
+#: The least attempts for a verdict, and the shares of success that count as good and bad.
 TRIED_OFTEN = 3
 DONE_WELL = 0.7
 DONE_BADLY = 0.4

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from arbor.goals.values import MAX_NEW_PER_HEARTBEAT
 from arbor.heartbeat.actions import ACTIONS
 from arbor.heartbeat.prompts.instructions import FURTHER_FORMAT
 from arbor.heartbeat.prompts.prompt import Prompt, build_prompt, retry_note
@@ -16,7 +17,6 @@ from arbor.heartbeat.prompts.sections.moment import DIRECTIVES
 from arbor.heartbeat.replies.reply import (
     COMMON_KEYS,
     MAX_ACTIONS,
-    MAX_NEW_GOALS,
     MOST,
     REPLY_KEYS,
 )
@@ -118,7 +118,7 @@ def test_the_response_format_names_every_common_key(key: str) -> None:
     "rule",
     [
         f"At most {MAX_ACTIONS} actions, notes and goal updates each, {MOST['concerns']} concerns; ",
-        f"; {MAX_NEW_GOALS} new goals in a heartbeat, brainstorm_goals included",
+        f"; {MAX_NEW_PER_HEARTBEAT} new goals in a heartbeat, brainstorm_goals included",
         "What recall, an inquiry or a look brings you see in this heartbeat",
     ],
 )

@@ -176,7 +176,7 @@ def test_a_reply_plans_goals_and_lists_invalid_plans() -> None:
         ]
     )
     heartbeat, _ = run_with_backlog(
-        store_decompositions, heartbeat_of(reply=reply, untaken=["decompositions[0]"]), backlog
+        store_decompositions, heartbeat_of(reply=reply, dropped_paths=["decompositions[0]"]), backlog
     )
 
     assert changes_of(heartbeat) == [
@@ -310,7 +310,7 @@ def test_a_reply_adds_goals_and_lists_refused_ones() -> None:
         new_goals=[ProposedGoal(title="Count the lamps"), ProposedGoal(title="Chart the reef")],
         goal_updates=[GoalUpdate(goal_id=MISSING_ID, progress=0.5)],
     )
-    heartbeat, _ = run_with_backlog(goals, heartbeat_of(reply=reply, untaken=["new_goals[0]"]), backlog)
+    heartbeat, _ = run_with_backlog(goals, heartbeat_of(reply=reply, dropped_paths=["new_goals[0]"]), backlog)
 
     assert changes_of(heartbeat) == [
         ("Count the lamps", "created"),

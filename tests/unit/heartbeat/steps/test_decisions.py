@@ -91,11 +91,11 @@ def test_an_item_that_matches_a_boundary_is_dropped_and_recorded() -> None:
     heartbeat = Answers().run(decide(heartbeat_of(reply=Reply(memory_notes=notes)))).state
 
     assert heartbeat.reply_or_empty.memory_notes == notes[1:]
-    assert heartbeat.untaken == ["memory_notes[0]"]
+    assert heartbeat.dropped_paths == ["memory_notes[0]"]
     (dropped,) = heartbeat.present.dropped
     assert dropped.path == "memory_notes[0]"
     assert "no_deception" in dropped.reason
-    assert [match.path for match in heartbeat.crossings] == ["memory_notes[0]"]
+    assert [match.path for match in heartbeat.boundary_matches] == ["memory_notes[0]"]
 
 
 @pytest.mark.parametrize(

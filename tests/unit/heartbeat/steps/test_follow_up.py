@@ -43,7 +43,7 @@ def heartbeat_after_actions(**changes: Any) -> HeartbeatState:
         "asked_tokens": 100,
         "vectors": {"a note": [1.0], "ferries": [2.0]},
         "decisions": [RECALLED.decision],
-        "untaken": ["memory_notes[1]"],
+        "dropped_paths": ["memory_notes[1]"],
     }
     return heartbeat_of(**(values | changes))
 
@@ -60,9 +60,9 @@ def test_a_heartbeat_goes_on_with_the_results_of_its_actions() -> None:
     assert (heartbeat.goes_on, heartbeat.turn, heartbeat.answered) == (True, 2, CALL)
     assert "Ines keeps it." in heartbeat.follow_up
     assert "9 energy left." in heartbeat.follow_up
-    assert heartbeat.said_tokens > 100
+    assert heartbeat.conversation_tokens > 100
     # The decisions of the turn are cleared; its actions are recorded.
-    assert (heartbeat.reply, heartbeat.decisions, heartbeat.untaken, heartbeat.action_records) == (
+    assert (heartbeat.reply, heartbeat.decisions, heartbeat.dropped_paths, heartbeat.action_records) == (
         None,
         [],
         [],
@@ -74,7 +74,7 @@ def test_a_heartbeat_goes_on_with_the_results_of_its_actions() -> None:
     assert (heartbeat.energy, heartbeat.situation_now.energy) == (9.0, 9.0)
     # The situation is stored already, and is not written again.
     assert heartbeat.situation.energy == 10.0
-    assert (heartbeat.effects.received_percepts, heartbeat.heard) == ((UUID(int=50),), True)
+    assert (heartbeat.effects.received_percepts, heartbeat.percepts_received) == ((UUID(int=50),), True)
 
 
 @pytest.mark.parametrize(("embeds_here", "vectors"), [(False, {"a note": [1.0]}), (True, {})])
@@ -219,7 +219,7 @@ def test_a_turn_without_a_result_preserves_earlier_turns() -> None:
 
 def test_percepts_are_consumed_once() -> None:
     heartbeat = with_percepts_received(heartbeat_of(situation=situation(percepts=PERCEPTS)))
-    assert (heartbeat.effects.received_percepts, heartbeat.heard) == ((UUID(int=50),), True)
+    assert (heartbeat.effects.received_percepts, heartbeat.percepts_received) == ((UUID(int=50),), True)
     assert with_percepts_received(heartbeat) is heartbeat
     without_percepts = heartbeat_of()
     assert with_percepts_received(without_percepts) is without_percepts

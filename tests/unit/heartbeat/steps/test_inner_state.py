@@ -211,7 +211,9 @@ def test_boundary_matches_of_all_sources_are_audited() -> None:
         path="memory_notes[1]", value="{}", crossed=boundary_match(BoundaryResponse.FLAG, "resource_limit")
     )
     heartbeat = run_feel(
-        refused_record(boundary_match()), view={"crossed": [boundary_match()]}, crossings=[refused, accepted]
+        refused_record(boundary_match()),
+        view={"crossed": [boundary_match()]},
+        boundary_matches=[refused, accepted],
     )
 
     messages = [note.message for note in heartbeat.effects.audit]

@@ -173,7 +173,7 @@ def thoughts_in_a_week(**view: Any) -> int:
     ],
 )
 def test_blocked_goals_and_seen_proposals_cost_few_thoughts(view: dict[str, Any]) -> None:
-    # An agent without any of these tends its memory at each fifth heartbeat, and reflects in between.
+    # An agent without any of these consolidates its memory at each fifth heartbeat, and reflects in between.
     assert 7 <= thoughts_in_a_week(**view) <= thoughts_in_a_week()
     assert thoughts_in_a_week() < 7 * 24 / 2 < thoughts_in_a_week(goals=[goal()])
 
@@ -193,7 +193,9 @@ def test_a_proposal_since_the_last_heartbeat_wakes_the_agent() -> None:
     ("idle_heartbeats", "shift", "hours"), [(0, 0.0, 1.5), (1, 0.0, 2.25), (1, 0.04, 2.34), (9, 0.0, 4.0)]
 )
 def test_each_idle_heartbeat_delays_the_next_one(idle_heartbeats: int, shift: float, hours: float) -> None:
-    opening = opening_of(recent_activity=RecentActivity(heartbeats=REFLECTED), idle_beats=idle_heartbeats)
+    opening = opening_of(
+        recent_activity=RecentActivity(heartbeats=REFLECTED), idle_heartbeats=idle_heartbeats
+    )
     heartbeat = run_step(idle(new_heartbeat({}, opening, shift=shift))).state
 
     assert heartbeat.next is not None
@@ -231,7 +233,7 @@ def test_halted_agents_are_due_after_midnight_at_spread_times() -> None:
         assert heartbeat.next is not None
         assert heartbeat.next.due_at == midnight + HOUR * abs(shift)
     late = replace(
-        new_heartbeat({"degradation": BudgetLevel.HALT}), rhythm=SchedulePolicy(interval=timedelta(days=2))
+        new_heartbeat({"degradation": BudgetLevel.HALT}), schedule=SchedulePolicy(interval=timedelta(days=2))
     )
     due = run_step(idle(late)).state.next
     assert due is not None
@@ -244,7 +246,9 @@ def test_halted_agents_are_due_after_midnight_at_spread_times() -> None:
 def test_an_agent_outside_its_hours_runs_only_when_requested(trigger: str, waiting: bool, runs: bool) -> None:
     environment = Environment(now=NOW, user_waiting=waiting)
     heartbeat = new_heartbeat({"goals": [goal()], "environment": environment}, trigger=trigger)
-    heartbeat = run_step(idle(replace(heartbeat, rhythm=SchedulePolicy(interval=HOUR, hours=EVENING)))).state
+    heartbeat = run_step(
+        idle(replace(heartbeat, schedule=SchedulePolicy(interval=HOUR, hours=EVENING)))
+    ).state
 
     assert (heartbeat.idle == "") is runs
     if not runs:

@@ -206,18 +206,21 @@ def test_percepts_are_buffered_consumed_and_searched_for_code() -> None:
         situation=situation(percepts=[PERCEPT, other, percept("  ", id=str(UUID(int=52)))])
     )
 
-    buffered = [(item.content, item.role, item.source) for item in heartbeat.effects.held]
+    buffered = [(item.content, item.role, item.source) for item in heartbeat.effects.buffer_items]
     assert buffered == [
         ("The ferry is late", "user", f"heartbeat:{HEARTBEAT}"),
         ("It snows.", "environment", f"heartbeat:{HEARTBEAT}"),
     ]
-    assert [item.trust for item in heartbeat.effects.held] == pytest.approx([0.745, 0.575])
+    assert [item.trust for item in heartbeat.effects.buffer_items] == pytest.approx([0.745, 0.575])
     # Conversation is retained longer than other events.
-    assert [item.lasts for item in heartbeat.effects.held] == [timedelta(days=7), timedelta(days=1)]
+    assert [item.lasts for item in heartbeat.effects.buffer_items] == [timedelta(days=7), timedelta(days=1)]
     assert heartbeat.effects.code == ("The ferry is late", "It snows.", "  ")
     assert [percept_id.int for percept_id in heartbeat.effects.received_percepts] == [50, 51, 52]
     # An earlier turn has taken the percepts in.
-    assert run_record(situation=situation(percepts=[PERCEPT]), heard=True).effects.received_percepts == ()
+    assert (
+        run_record(situation=situation(percepts=[PERCEPT]), percepts_received=True).effects.received_percepts
+        == ()
+    )
 
 
 def test_a_heartbeat_is_linked_to_the_goals_that_it_changed() -> None:
@@ -237,7 +240,7 @@ def test_an_item_that_matches_a_boundary_is_narrated_once() -> None:
         boundary="no_harm", response=BoundaryResponse.REFUSE, description="", why="it says hurt"
     )
     match = ItemBoundaryMatch(path="memory_notes[0]", value="{}", crossed=view, reason="it crosses no_harm")
-    heartbeat = run_record(crossings=[match, match])
+    heartbeat = run_record(boundary_matches=[match, match])
     assert heartbeat.narrative.count("note something") == 1
 
 
@@ -345,7 +348,7 @@ def test_pending_user_messages_make_the_next_heartbeat_due_at_once(
 
 def test_the_next_heartbeat_is_due_from_the_start_of_this_one() -> None:
     late = moment_of(now=NOW + HOUR / 2)
-    heartbeat = replace(heartbeat_of(rhythm=SchedulePolicy(interval=2 * HOUR)), moment=late)
+    heartbeat = replace(heartbeat_of(schedule=SchedulePolicy(interval=2 * HOUR)), moment=late)
     due = Answers().run(plan_next(heartbeat)).state.next
     assert due is not None
     assert due.due_at == NOW + 2 * HOUR

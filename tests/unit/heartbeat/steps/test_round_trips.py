@@ -160,7 +160,7 @@ def test_a_model_gets_its_unreadable_reply_with_the_error() -> None:
 
 def test_a_further_turn_extends_the_conversation() -> None:
     answered = UUID(int=9)
-    heartbeat = heartbeat_of(turn=2, answered=answered, follow_up="Ines keeps it.", said_tokens=50)
+    heartbeat = heartbeat_of(turn=2, answered=answered, follow_up="Ines keeps it.", conversation_tokens=50)
     answers = Answers({PastQuestion: PAST_EXCHANGE})
     heartbeat, question = ask_model(heartbeat, answers)
 
