@@ -176,11 +176,7 @@ def compare_global_skills() -> SkillFindings:
         retained = [f"{row.agent.name} ({row.name})" for row in retained_rows]
     return SkillFindings(
         unreadable=folder.unreadable,
-        outdated=sorted(
-            name
-            for name, skill in folder.skills.items()
-            if name not in rows or rows[name].digest != skill.digest or not rows[name].is_present
-        ),
+        outdated=sorted(_changes(rows, folder.skills).keys() | (folder.skills.keys() - rows)),
         withdrawn_in_use=in_use,
         retained=retained,
         loaded=sum(row.is_present for row in rows.values()),
