@@ -39,7 +39,7 @@ class GlobalSkillChanges:
     unreadable: Sequence[UnreadableSkill] = ()
 
     @property
-    def are_any(self) -> bool:
+    def has_changes(self) -> bool:
         """Return whether any skill changed."""
         return bool(self.added or self.changed or self.withdrawn)
 
@@ -94,7 +94,7 @@ def load_global_skills(*, actor: str) -> GlobalSkillChanges:
             unfitting=[f"{user.agent} ({', '.join(user.retained)})" for user in users if user.fault],
             unreadable=folder.unreadable,
         )
-        if changes.are_any:
+        if changes.has_changes:
             _record(changes, actor)
         update_skill_users(users, changed, actor=actor)
     return changes
