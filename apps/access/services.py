@@ -8,7 +8,6 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 from uuid import UUID
 
-from django.db import IntegrityError, transaction
 from django.db.models import Q, QuerySet
 
 from apps.access.models import ApiToken
@@ -16,11 +15,12 @@ from apps.agents.services.lookup import agent_by_id
 from apps.audit.models import AuditAction
 from apps.audit.services import record
 from apps.tenants.models import Role, TenantStatus
+from apps.tenants.names import insert_named_row
 from apps.tenants.scope import current_tenant, tenant_transaction
 from apps.tenants.statements import fetch
 from arbor.access import USE_STORED_EVERY, generate_token, parse_token
 from arbor.clock import Clock, SystemClock
-from arbor.errors import AlreadyExists, Invalid, NotFound, PermissionDenied, TokenRefused, TransitionIllegal
+from arbor.errors import Invalid, NotFound, PermissionDenied, TokenRefused, TransitionIllegal
 
 #: The lifetime of a token unless another one is asked for, and the longest one.
 LIFETIME = timedelta(days=90)
@@ -94,11 +94,7 @@ def create_token(
         created_by=actor,
         expires_at=now + lifetime if lifetime is not None else None,
     )
-    try:
-        with transaction.atomic():
-            row.save(force_insert=True)
-    except IntegrityError as error:
-        raise AlreadyExists(f"there is a token {name!r} already; choose another name") from error
+    insert_named_row(row, name, noun="token", constraint="access_apitoken_name")
     record(
         action=AuditAction.TOKEN_CREATED,
         actor=actor,

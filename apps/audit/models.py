@@ -6,13 +6,11 @@ from typing import Any, ClassVar
 
 from django.db import models
 
-from apps.tenants.fields import TenantOneToOne
+from apps.tenants.fields import TenantOneToOne, choices_of
 from apps.tenants.models import TenantModel
 from arbor.audit.levels import AuditLevel
 from arbor.history import Record
 from arbor.ids import uuid7
-
-_LEVELS = [(level.value, level.value) for level in AuditLevel]
 
 
 class AuditPosition(models.Func):
@@ -127,7 +125,7 @@ class AbstractAuditEvent(models.Model):
     #: The actor: `user:NAME`, `token:NAME`, `agent:ID`, `cli:NAME`, `system:PART`.
     actor = models.CharField(max_length=200)
     message = models.TextField()
-    level = models.CharField(max_length=8, choices=_LEVELS, default=AuditLevel.INFO.value)
+    level = models.CharField(max_length=8, choices=choices_of(AuditLevel), default=AuditLevel.INFO.value)
     detail = models.JSONField(default=dict)
     #: What the act changed: the changed fields with their values before and after it; empty where nothing was changed.
     before = models.JSONField(default=dict)

@@ -7,4 +7,4 @@ class AuthorityConfig(AppConfig):
     """The app of capabilities, trust and approvals."""
 
     name = "apps.authority"
-    verbose_name = "authority"
+    verbose_name = "Authority"

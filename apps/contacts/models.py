@@ -8,7 +8,7 @@ from django.db import models
 from django.utils import timezone
 
 from apps.agents.models import Agent
-from apps.tenants.fields import OnDelete, TenantForeignKey, TenantOneToOne
+from apps.tenants.fields import OnDelete, TenantForeignKey, TenantOneToOne, choices_of
 from apps.tenants.models import TenantModel
 from arbor.contacts.hooks import HookDeliveryStatus, HookKind, HookMapping, hook_key
 from arbor.contacts.values import Audience, ChannelKind, DeliveryStatus, Speaker
@@ -25,8 +25,8 @@ class Channel(TenantModel):
     #: The agent that uses the channel; empty: all agents of the tenant without a channel of their own for this audience.
     agent = TenantForeignKey(Agent, null=True, blank=True, related_name="channels")
     name = models.CharField(max_length=60)
-    kind = models.CharField(max_length=8, choices=[(k.value, k.value) for k in ChannelKind])
-    audience = models.CharField(max_length=8, choices=[(a.value, a.value) for a in Audience])
+    kind = models.CharField(max_length=8, choices=choices_of(ChannelKind))
+    audience = models.CharField(max_length=8, choices=choices_of(Audience))
     #: An e-mail address or a URL; empty for the inbox.
     target = models.CharField(max_length=500, blank=True)
     #: The key that signs a webhook's requests, sealed under master key k: {v, k, ct, iv, tag}.
@@ -91,7 +91,7 @@ class Hook(TenantModel):
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     name = models.CharField(max_length=60)
     agent = TenantForeignKey(Agent, related_name="hooks")
-    kind = models.CharField(max_length=8, choices=[(k.value, k.value) for k in HookKind])
+    kind = models.CharField(max_length=8, choices=choices_of(HookKind))
     #: The header with the signature of a `json` hook; empty: the headers of Standard Webhooks.
     signature_header = models.CharField(max_length=60, blank=True)
     #: The fields of `HookMapping`; of a `json` hook only.
@@ -136,7 +136,7 @@ class HookDelivery(TenantModel):
     ops_privileges: ClassVar[str] = "SELECT"
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
-    #: One of both.
+    #: The hook or the webhook: exactly one of them is set.
     hook = TenantForeignKey(Hook, null=True, related_name="deliveries")
     webhook = TenantForeignKey(SignalWebhook, null=True, related_name="deliveries")
     #: Identifies the request, so that it counts once: a signed id, a hash of the body, or the cursors of a webhook's signals.
@@ -145,7 +145,7 @@ class HookDelivery(TenantModel):
     delivery_id = models.CharField(max_length=200, blank=True)
     #: The event, or the names of a webhook's signals.
     event = models.CharField(max_length=200, blank=True)
-    status = models.CharField(max_length=10, choices=[(s.value, s.value) for s in HookDeliveryStatus])
+    status = models.CharField(max_length=10, choices=choices_of(HookDeliveryStatus))
     attempts = models.PositiveIntegerField(default=1)
     error = models.TextField(blank=True)
     #: The percept that it became; a percept is deleted with its heartbeat.
@@ -202,15 +202,15 @@ class OutboxMessage(TenantModel):
     heartbeat_id = models.UUIDField(null=True)
     channel = TenantForeignKey(Channel, deleting=OnDelete.SET_NULL, null=True, related_name="+")
     #: Copies of the channel's values at that time; the inbox has no row.
-    kind = models.CharField(max_length=8, choices=[(k.value, k.value) for k in ChannelKind])
-    audience = models.CharField(max_length=8, choices=[(a.value, a.value) for a in Audience])
+    kind = models.CharField(max_length=8, choices=choices_of(ChannelKind))
+    audience = models.CharField(max_length=8, choices=choices_of(Audience))
     target = models.CharField(max_length=500, blank=True)
     subject = models.CharField(max_length=300, blank=True)
     content = models.TextField()
     #: Identifies the decision, so that executing it twice creates one message; also sent to webhooks.
     idempotency_key = models.CharField(max_length=100)
     status = models.CharField(
-        max_length=9, choices=[(s.value, s.value) for s in DeliveryStatus], default=DeliveryStatus.PENDING
+        max_length=9, choices=choices_of(DeliveryStatus), default=DeliveryStatus.PENDING
     )
     #: Attempts so far; never reset, because the number identifies a worker's attempt.
     attempts = models.PositiveSmallIntegerField(default=0)
@@ -268,7 +268,7 @@ class ChatSession(TenantModel):
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     agent = TenantForeignKey(Agent, related_name="conversations")
-    #: The person: `user:NAME`, `cli:NAME`, `api:NAME` as a program names its user, `token:NAME` without such a name.
+    #: The person: `user:NAME`, `cli:NAME`, `mcp:NAME`, `api:NAME` as a program names its user, `token:NAME` without such a name.
     person = models.CharField(max_length=200)
     #: Distinguishes conversations of one person that a program has open at once; empty: the person's only one.
     client_key = models.CharField(max_length=100, blank=True, default="", db_default="")
@@ -297,7 +297,7 @@ class ChatMessage(TenantModel):
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     session = TenantForeignKey(ChatSession, related_name="messages")
-    speaker = models.CharField(max_length=8, choices=[(s.value, s.value) for s in Speaker])
+    speaker = models.CharField(max_length=8, choices=choices_of(Speaker))
     content = models.TextField()
     #: For the agent's turns: `provider/model`, recalled memories [{id, score}], tokens.
     model = models.CharField(max_length=200, blank=True)

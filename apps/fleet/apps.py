@@ -7,4 +7,4 @@ class FleetConfig(AppConfig):
     """The app of whole agents and their seeds."""
 
     name = "apps.fleet"
-    verbose_name = "fleet"
+    verbose_name = "Fleet"

@@ -8,12 +8,10 @@ from django.db import models
 from django.db.models.functions import Now
 from django.utils import timezone
 
-from apps.tenants.fields import TenantForeignKey
+from apps.tenants.fields import TenantForeignKey, choices_of
 from apps.tenants.models import TenantModel
 from arbor.ids import uuid7
 from arbor.seeds.saving import SeedReason
-
-_REASONS = [(reason.value, reason.value) for reason in SeedReason]
 
 
 class SavedSeed(TenantModel):
@@ -26,7 +24,7 @@ class SavedSeed(TenantModel):
     agent_id = models.UUIDField()
     name = models.CharField(max_length=100)
     public_id = models.CharField(max_length=70)
-    reason = models.CharField(max_length=12, choices=_REASONS)
+    reason = models.CharField(max_length=12, choices=choices_of(SeedReason))
     #: The digest of the agent's state, 64 hexadecimal digits.
     digest = models.CharField(max_length=64)
     bytes = models.BigIntegerField()

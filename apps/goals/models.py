@@ -8,7 +8,7 @@ from django.db import models
 
 from apps.agents.models import Agent
 from apps.memories.models import Memory
-from apps.tenants.fields import OnDelete, TenantForeignKey
+from apps.tenants.fields import OnDelete, TenantForeignKey, choices_of, is_share
 from apps.tenants.models import TenantModel
 from arbor.goals.intents import IntentStatus
 from arbor.goals.plans import LinkKind, PlanStatus, StepStatus
@@ -28,12 +28,12 @@ class Goal(TenantModel):
     title = models.CharField(max_length=300)
     #: The criterion of completion.
     description = models.TextField(blank=True)
-    state = models.CharField(max_length=16, choices=[(s.value, s.value) for s in GoalState])
-    layer = models.CharField(max_length=16, choices=[(s.value, s.value) for s in GoalLayer])
-    source = models.CharField(max_length=16, choices=[(s.value, s.value) for s in GoalSource])
+    state = models.CharField(max_length=16, choices=choices_of(GoalState))
+    layer = models.CharField(max_length=16, choices=choices_of(GoalLayer))
+    source = models.CharField(max_length=16, choices=choices_of(GoalSource))
     type = models.CharField(
         max_length=16,
-        choices=[(t.value, t.value) for t in GoalType],
+        choices=choices_of(GoalType),
         default=GoalType.ACHIEVE,
         db_default=GoalType.ACHIEVE.value,
     )
@@ -78,17 +78,12 @@ class Goal(TenantModel):
             ),
         ]
         constraints = [
-            models.CheckConstraint(
-                condition=models.Q(fraction__gte=0) & models.Q(fraction__lte=1), name="goals_goal_fraction"
-            ),
+            models.CheckConstraint(condition=is_share("fraction"), name="goals_goal_fraction"),
             models.CheckConstraint(
                 condition=models.Q(emotional_valence__gte=-1) & models.Q(emotional_valence__lte=1),
                 name="goals_goal_valence",
             ),
-            models.CheckConstraint(
-                condition=models.Q(expected_reward__gte=0) & models.Q(expected_reward__lte=1),
-                name="goals_goal_reward",
-            ),
+            models.CheckConstraint(condition=is_share("expected_reward"), name="goals_goal_reward"),
             models.CheckConstraint(
                 condition=models.Q(priority__lte=MAX_PRIORITY), name="goals_goal_priority"
             ),
@@ -121,9 +116,7 @@ class Plan(TenantModel):
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     agent = TenantForeignKey(Agent, related_name="plans")
     goal = TenantForeignKey(Goal, related_name="plans")
-    status = models.CharField(
-        max_length=10, choices=[(s.value, s.value) for s in PlanStatus], default=PlanStatus.ACTIVE
-    )
+    status = models.CharField(max_length=10, choices=choices_of(PlanStatus), default=PlanStatus.ACTIVE)
     #: The dependencies of the plan, and those of them that are met: [text].
     dependencies = models.JSONField(default=list)
     met = models.JSONField(default=list, db_default=[], blank=True)
@@ -147,9 +140,7 @@ class Plan(TenantModel):
             models.UniqueConstraint(
                 fields=["tenant", "goal"], name="goals_plan_one_active", condition=models.Q(status="active")
             ),
-            models.CheckConstraint(
-                condition=models.Q(risk__gte=0) & models.Q(risk__lte=1), name="goals_plan_risk"
-            ),
+            models.CheckConstraint(condition=is_share("risk"), name="goals_plan_risk"),
         ]
 
     def __str__(self) -> str:
@@ -168,10 +159,8 @@ class PlanStep(TenantModel):
     precondition = models.TextField(blank=True)
     postcondition = models.TextField(blank=True)
     estimated_ticks = models.PositiveIntegerField(null=True)
-    status = models.CharField(
-        max_length=10, choices=[(s.value, s.value) for s in StepStatus], default=StepStatus.WAITING
-    )
-    #: The memory of the procedure that the step follows, if any; no reference, for a memory can be purged.
+    status = models.CharField(max_length=10, choices=choices_of(StepStatus), default=StepStatus.WAITING)
+    #: The memory of the procedure that the step follows, if any; no foreign key, because the memory may be purged.
     procedure_id = models.UUIDField(null=True, blank=True)
 
     class Meta(TenantModel.Meta):
@@ -197,9 +186,7 @@ class Intent(TenantModel):
     )
     action = models.CharField(max_length=ACTION_LENGTH)
     description = models.TextField()
-    status = models.CharField(
-        max_length=16, choices=[(s.value, s.value) for s in IntentStatus], default=IntentStatus.PENDING
-    )
+    status = models.CharField(max_length=16, choices=choices_of(IntentStatus), default=IntentStatus.PENDING)
     attempts = models.PositiveSmallIntegerField(default=0)
     last_error = models.TextField(blank=True)
     #: The heartbeat that executes the intent, and the time of the lock.
@@ -232,7 +219,7 @@ class GoalMemoryLink(TenantModel):
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     goal = TenantForeignKey(Goal, related_name="links")
     memory = TenantForeignKey(Memory, related_name="+")
-    kind = models.CharField(max_length=10, choices=[(k.value, k.value) for k in LinkKind])
+    kind = models.CharField(max_length=10, choices=choices_of(LinkKind))
     created_at = models.DateTimeField(auto_now_add=True)
 
     class Meta(TenantModel.Meta):

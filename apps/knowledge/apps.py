@@ -7,4 +7,4 @@ class KnowledgeConfig(AppConfig):
     """The app of documents and skills."""
 
     name = "apps.knowledge"
-    verbose_name = "knowledge"
+    verbose_name = "Knowledge"

@@ -1,4 +1,4 @@
-"""Fields of tenants' rows: references within one tenant, generated columns, and JSON as compressed bytes."""
+"""Fields of tenants' rows: references within one tenant, generated columns, JSON as compressed bytes; conditions and choices."""
 
 from __future__ import annotations
 
@@ -125,3 +125,13 @@ class PackedList(PackedJSON):
     def unpacked(self, packed: bytes) -> Any:
         """Return the items of all that was appended."""
         return unpack_list(packed)
+
+
+def is_share(field: str) -> models.Q:
+    """Return the condition that a field is between 0 and 1."""
+    return models.Q(**{f"{field}__gte": 0}) & models.Q(**{f"{field}__lte": 1})
+
+
+def choices_of(values: type[StrEnum]) -> list[tuple[str, str]]:
+    """Return the choices of a field whose values, and their labels, are those of an enumeration."""
+    return [(member.value, member.value) for member in values]

@@ -1,11 +1,12 @@
-"""Check the names of rows, and find rows of the current tenant by them."""
+"""Check the names of rows, insert rows with unique names, and find rows of the current tenant by them."""
 
 from __future__ import annotations
 
+from django.db import IntegrityError, transaction
 from django.db.models import QuerySet
 
 from apps.tenants.models import TenantModel
-from arbor.errors import Invalid, NotFound
+from arbor.errors import AlreadyExists, Invalid, NotFound
 
 #: Names that an error lists.
 _LISTED = 20
@@ -22,6 +23,17 @@ def valid_row_name(name: str, *, whose: str, longest: int) -> str:
     if not 1 <= len(name) <= longest or not name.isprintable():
         raise Invalid(f"{whose} name has 1 to {longest} printable characters, got {name[:_QUOTED]!r}")
     return name
+
+
+def insert_named_row(row: TenantModel, name: str, *, noun: str, constraint: str) -> None:
+    """Insert a row whose name `constraint` makes unique within the tenant. Raises AlreadyExists for a name in use."""
+    try:
+        with transaction.atomic():
+            row.save(force_insert=True)
+    except IntegrityError as error:
+        if constraint not in str(error):
+            raise
+        raise AlreadyExists(f"there is a {noun} {name!r} already; choose another name") from error
 
 
 def find_by_name[M: TenantModel](rows: QuerySet[M], name: str, *, noun: str, advice: str) -> M:

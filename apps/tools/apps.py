@@ -7,4 +7,4 @@ class ToolsConfig(AppConfig):
     """The app of tool servers."""
 
     name = "apps.tools"
-    verbose_name = "tools"
+    verbose_name = "Tools"

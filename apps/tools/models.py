@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.db import models
 
-from apps.tenants.fields import TenantForeignKey
+from apps.tenants.fields import TenantForeignKey, choices_of
 from apps.tenants.models import TenantModel
 from arbor.ids import uuid7
 from arbor.tools.names import SERVER_LENGTH, TOOL_LENGTH, action_of
@@ -47,9 +47,7 @@ class Tool(TenantModel):
     schema = models.JSONField(default=dict)
     #: The fingerprint of its last listing (`arbor.tools.ports.ListedTool`).
     fingerprint = models.CharField(max_length=64)
-    status = models.CharField(
-        max_length=8, choices=[(s.value, s.value) for s in ToolStatus], default=ToolStatus.OFF
-    )
+    status = models.CharField(max_length=8, choices=choices_of(ToolStatus), default=ToolStatus.OFF)
     #: The price in energy.
     cost = models.PositiveSmallIntegerField()
     #: Whether all agents may call it; False: only those with a grant of its action.

@@ -7,4 +7,4 @@ class WorkflowsConfig(AppConfig):
     """The app of workflows and their runs."""
 
     name = "apps.workflows"
-    verbose_name = "workflows"
+    verbose_name = "Workflows"

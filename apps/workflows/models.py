@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.db import models
 
 from apps.agents.models import Agent
-from apps.tenants.fields import OnDelete, TenantForeignKey
+from apps.tenants.fields import OnDelete, TenantForeignKey, choices_of
 from apps.tenants.models import TenantModel
 from arbor.ids import uuid7
 from arbor.workflows.values import (
@@ -97,12 +97,10 @@ class WorkflowRun(TenantModel):
     version = TenantForeignKey(WorkflowVersion, related_name="runs")
     status = models.CharField(
         max_length=9,
-        choices=[(status.value, status.value) for status in WorkflowRunStatus],
+        choices=choices_of(WorkflowRunStatus),
         default=WorkflowRunStatus.RUNNING,
     )
-    trigger = models.CharField(
-        max_length=8, choices=[(trigger.value, trigger.value) for trigger in WorkflowTrigger]
-    )
+    trigger = models.CharField(max_length=8, choices=choices_of(WorkflowTrigger))
     #: Who started it, as an actor of the audit log.
     started_by = models.CharField(max_length=200)
     #: The agent that started it. No reference: the deletion of an agent, which has locked the schedule, would wait for the run,
@@ -174,10 +172,8 @@ class WorkflowStep(TenantModel):
     number = models.PositiveIntegerField()
     #: The name of the node.
     name = models.CharField(max_length=NAME_LENGTH)
-    kind = models.CharField(max_length=8, choices=[(kind.value, kind.value) for kind in WorkflowStepKind])
-    status = models.CharField(
-        max_length=9, choices=[(status.value, status.value) for status in WorkflowStepStatus]
-    )
+    kind = models.CharField(max_length=8, choices=choices_of(WorkflowStepKind))
+    status = models.CharField(max_length=9, choices=choices_of(WorkflowStepStatus))
     #: The agent that a prompt is asked for, or that the step is delegated to.
     agent = TenantForeignKey(Agent, deleting=OnDelete.SET_NULL, null=True, related_name="+")
     #: The prompt, question or task, with the values filled in.

@@ -10,7 +10,7 @@ from types import MappingProxyType
 
 from arbor.selves.proposals import MIN_INSIGHT, ProposalKind
 
-#: The time after its acceptance from which on a proposal can be judged right; it can be judged wrong at any time.
+#: The time after its acceptance from which a proposal can be judged right; it can be judged wrong at any time.
 JUDGED_AFTER = timedelta(days=14)
 #: The accepted proposals of a kind that are judged: the latest, so that a threshold also moves back.
 MAX_JUDGED = 50
@@ -34,7 +34,7 @@ class ProposalJudgment(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Threshold:
-    """The confidence from which on a kind is promoted, and the bounds that calibration moves it within; 0 to 1."""
+    """The confidence from which a kind is promoted, and the bounds that calibration moves it within; 0 to 1."""
 
     base: float
     least: float
@@ -94,7 +94,7 @@ def judge(*, age: timedelta, gone: bool, contradicted: bool, confirmed: bool) ->
 
 
 def threshold_of(kind: ProposalKind, calibration: Calibration) -> float | None:
-    """Return the confidence from which on a kind is promoted; None for a kind that has no threshold.
+    """Return the confidence from which a kind is promoted; None for a kind that has no threshold.
 
     base + clamp(0.2 · (0.5 - share), ±0.1), within the kind's bounds, once ten proposals are judged.
     """

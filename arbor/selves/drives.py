@@ -17,7 +17,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-#: The level that drives return to, the level from which on they are urgent, and the decay per hour.
+#: The level that drives return to, the level from which they are urgent, and the decay per hour.
 BASELINE = 0.5
 URGENT = 0.8
 DECAY = 0.05
@@ -115,7 +115,7 @@ class Drives(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     states: dict[Drive, DriveState]
-    #: The time from which on the levels no longer move: the agent has no heartbeats while it is paused or outside of its
+    #: The time from which the levels no longer move: the agent has no heartbeats while it is paused or outside of its
     #: active hours. None: no such time.
     until: datetime | None = None
 

@@ -17,7 +17,7 @@ VALENCE_HALF_LIFE = timedelta(hours=6)
 AROUSAL_HALF_LIFE = timedelta(hours=2)
 #: The interval of heartbeats for which changes count in full (seed 004, 8.1).
 FULL_AFTER = timedelta(hours=1)
-#: The arousal from which on, to either end, changes count in full.
+#: The arousal from which changes, to either end, count in full.
 _HALF = 0.5
 
 

@@ -32,7 +32,7 @@ SELF_COOLDOWN = timedelta(hours=4)
 MIN_INSIGHT = 0.5
 #: The most memories that a proposal names as evidence.
 MAX_EVIDENCE = 20
-#: The similarity from which on two proposals are the same (seed 000).
+#: The similarity from which two proposals are the same (seed 000).
 DUPLICATE = 0.85
 #: Keys of a change that say by themselves what it is about: a habit, a cluster, a memory that came to mind, a belief, a
 #: trait or capability.

@@ -29,10 +29,10 @@ TRAITS: Mapping[str, str] = MappingProxyType(
         "reach_out_public": "outspoken",
     }
 )
-#: The signs and their share of the latest actions from which on they are a pattern.
+#: The signs and their share of the latest actions from which they are a pattern.
 MIN_SIGNS = 12
 MIN_SHARE = 0.3
-#: The attempts and the share of successes from which on an action is a capability.
+#: The attempts and the share of successes from which an action is a capability.
 MIN_ATTEMPTS = 10
 MIN_SUCCESS = 0.8
 #: The bounds of the bands in which a strength counts as the same.

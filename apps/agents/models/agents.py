@@ -6,13 +6,11 @@ from typing import ClassVar
 
 from django.db import models
 
-from apps.tenants.fields import PackedJSON, TenantOneToOne
+from apps.tenants.fields import PackedJSON, TenantOneToOne, choices_of
 from apps.tenants.models import TenantModel
 from arbor.agents.energy import ENERGY_CEILING
 from arbor.agents.lifecycle import AgentStatus
 from arbor.ids import uuid7
-
-_STATUSES = [(status.value, status.value) for status in AgentStatus]
 
 
 class AbstractTemplate(models.Model):
@@ -61,7 +59,7 @@ class Agent(TenantModel):
     #: `agent_` and the SHA-256 of its first public key.
     public_id = models.CharField(max_length=70, editable=False)
     name = models.CharField(max_length=100)
-    status = models.CharField(max_length=16, choices=_STATUSES, default=AgentStatus.CREATED)
+    status = models.CharField(max_length=16, choices=choices_of(AgentStatus), default=AgentStatus.CREATED)
     template_name = models.CharField(max_length=100)
     template_version = models.CharField(max_length=40)
     trust_tier = models.CharField(max_length=16)

@@ -7,14 +7,11 @@ from typing import ClassVar
 from django.db import models
 
 from apps.agents.models.agents import Agent
-from apps.tenants.fields import TenantForeignKey, TenantOneToOne
+from apps.tenants.fields import TenantForeignKey, TenantOneToOne, choices_of
 from apps.tenants.models import TenantModel
 from arbor.agents.endorsement import REASON_LENGTH, EndorsementStatus
 from arbor.agents.keys import KeyPurpose
 from arbor.ids import uuid7
-
-_PURPOSES = [(purpose.value, purpose.value) for purpose in KeyPurpose]
-_STATUSES = [(status.value, status.value) for status in EndorsementStatus]
 
 
 class AuthorityKey(models.Model):
@@ -54,7 +51,10 @@ class AgentKey(TenantModel):
     #: From 1, by purpose. The hash of the first signing key is the agent's public id.
     number = models.PositiveSmallIntegerField(default=1, db_default=1)
     purpose = models.CharField(
-        max_length=8, choices=_PURPOSES, default=KeyPurpose.SIGNING, db_default=KeyPurpose.SIGNING.value
+        max_length=8,
+        choices=choices_of(KeyPurpose),
+        default=KeyPurpose.SIGNING,
+        db_default=KeyPurpose.SIGNING.value,
     )
     public_key = models.BinaryField()
     #: {v, k, ct, iv, tag}: AES-256-GCM under master key k, bound to the agent, the tenant and the key
@@ -84,7 +84,9 @@ class AgentEndorsement(TenantModel):
     ops_privileges: ClassVar[str] = "SELECT"
 
     agent = TenantOneToOne(Agent, primary_key=True, related_name="endorsement")
-    status = models.CharField(max_length=12, choices=_STATUSES, default=EndorsementStatus.ACTIVE)
+    status = models.CharField(
+        max_length=12, choices=choices_of(EndorsementStatus), default=EndorsementStatus.ACTIVE
+    )
     #: Incremented by each further statement about the agent.
     serial = models.PositiveIntegerField(default=1)
     at = models.DateTimeField()

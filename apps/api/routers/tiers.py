@@ -83,7 +83,7 @@ class CalibrationResource(Schema):
     wrong: int
     refused: int
     threshold: float | None = Field(
-        description="The confidence from which on the kind is proposed; null: the kind has no threshold."
+        description="The confidence from which the kind is proposed; null: the kind has no threshold."
     )
     computed_at: datetime
 

@@ -7,13 +7,11 @@ from typing import ClassVar
 from django.db import models
 
 from apps.agents.models import Agent
-from apps.tenants.fields import TenantForeignKey, TenantOneToOne
+from apps.tenants.fields import TenantForeignKey, TenantOneToOne, choices_of
 from apps.tenants.models import TenantModel
 from arbor.agents.template import TrustTier
 from arbor.authority.trust_tiers import TierStatus
 from arbor.ids import uuid7
-
-_TIERS = [(tier.value, tier.value) for tier in TrustTier]
 
 
 class TrustScore(TenantModel):
@@ -22,7 +20,7 @@ class TrustScore(TenantModel):
     ops_privileges: ClassVar[str] = "SELECT"
 
     agent = TenantOneToOne(Agent, primary_key=True, related_name="trust_score")
-    tier = models.CharField(max_length=16, choices=_TIERS)
+    tier = models.CharField(max_length=16, choices=choices_of(TrustTier))
     #: Since when the agent has the tier.
     since = models.DateTimeField()
     #: Whether a person set the tier.
@@ -71,8 +69,8 @@ class TierChange(TenantModel):
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     agent = TenantForeignKey(Agent, related_name="tier_changes")
-    before = models.CharField(max_length=16, choices=_TIERS)
-    after = models.CharField(max_length=16, choices=_TIERS)
+    before = models.CharField(max_length=16, choices=choices_of(TrustTier))
+    after = models.CharField(max_length=16, choices=choices_of(TrustTier))
     #: The score at the change, 0 to 100; null where none was computed.
     score = models.FloatField(null=True)
     #: `system:trust`, `user:NAME`, `cli:NAME`, `token:NAME`.

@@ -8,7 +8,7 @@ import orjson
 from django.db import models
 
 from apps.agents.models import Agent
-from apps.tenants.fields import TenantForeignKey, TenantOneToOne
+from apps.tenants.fields import TenantForeignKey, TenantOneToOne, choices_of
 from apps.tenants.models import TenantModel
 from arbor.agents.capabilities import MAX_URI_LENGTH
 from arbor.authority.approvals import ApprovalStatus
@@ -24,7 +24,7 @@ class AgentTrust(TenantModel):
     """The preset that a person has chosen for an agent. Without a row: the default preset."""
 
     agent = TenantOneToOne(Agent, primary_key=True, related_name="trust")
-    preset = models.CharField(max_length=12, choices=[(preset.value, preset.value) for preset in TrustPreset])
+    preset = models.CharField(max_length=12, choices=choices_of(TrustPreset))
 
     class Meta(TenantModel.Meta):
         verbose_name = "trust preset"
@@ -42,7 +42,7 @@ class ModeRule(TenantModel):
     agent = TenantForeignKey(Agent, null=True, related_name="mode_rules")
     #: An `arbor://` URI.
     prefix = models.CharField(max_length=MAX_URI_LENGTH)
-    mode = models.CharField(max_length=5, choices=[(mode.value, mode.value) for mode in TrustMode])
+    mode = models.CharField(max_length=5, choices=choices_of(TrustMode))
     #: Who set it, as an actor of the audit log.
     set_by = models.CharField(max_length=200)
     set_at = models.DateTimeField(auto_now=True)
@@ -94,7 +94,7 @@ class ActionApproval(TenantModel):
     why = models.CharField(max_length=MAX_URI_LENGTH + 100)
     status = models.CharField(
         max_length=9,
-        choices=[(status.value, status.value) for status in ApprovalStatus],
+        choices=choices_of(ApprovalStatus),
         default=ApprovalStatus.PENDING,
     )
     asked_at = models.DateTimeField()

@@ -8,7 +8,7 @@ from uuid import UUID
 from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.core.validators import validate_email
-from django.db import IntegrityError, transaction
+from django.db import transaction
 from django.db.models import Q
 from django.utils import timezone
 
@@ -18,13 +18,13 @@ from apps.contacts.models import Channel, OutboxMessage
 from apps.contacts.services.carriers import carrier_of
 from apps.tenants.keys import master_keys
 from apps.tenants.limits import check_row_limit
-from apps.tenants.names import find_by_name, valid_row_name
+from apps.tenants.names import find_by_name, insert_named_row, valid_row_name
 from apps.tenants.scope import current_tenant
 from arbor.adapters.webhook import check_url, redact_url
 from arbor.contacts.ports import DeliverableMessage
 from arbor.contacts.signing import new_secret, open_secret, seal_secret
 from arbor.contacts.values import Audience, ChannelKind
-from arbor.errors import AlreadyExists, Invalid, NotFound
+from arbor.errors import Invalid, NotFound
 from arbor.ids import uuid7
 
 NAME_LENGTH = 60
@@ -98,13 +98,7 @@ def add_channel(
         channel.sealed_secret = seal_secret(
             secret, keys=master_keys(), tenant_id=channel.tenant_id, row_id=channel.id
         )
-    try:
-        with transaction.atomic():
-            channel.save(force_insert=True)
-    except IntegrityError as error:
-        if "contacts_channel_name" not in str(error):
-            raise
-        raise AlreadyExists(f"there is a channel {name!r} already; choose another name") from error
+    insert_named_row(channel, name, noun="channel", constraint="contacts_channel_name")
     _audit(channel, actor, f"added the channel {name}: {kind} for the audience {audience}")
     return NewChannel(channel=channel, secret=secret)
 

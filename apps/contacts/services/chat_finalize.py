@@ -286,25 +286,13 @@ def _apply_turn_to_state(
 ) -> None:
     """Change a locked state, which the caller saves, as a message does at a heartbeat.
 
-    A turn moves the mood, and counts as something new (`arbor.heartbeat.steps.inner_state.met_something_new`).
+    A turn moves the mood, by contact and by boundary matches, and counts as something new
+    (`arbor.heartbeat.steps.inner_state.met_something_new`). `own` are the boundary matches of the answer, as the turn's row stores them.
     """
-    _move_mood(state, arrived=_matches_of_turn(asked), own=own, now=now)
-    state.stale_beats = 0
-
-
-def _move_mood(
-    state: AgentState,
-    *,
-    arrived: Sequence[Mapping[str, Any]],
-    own: Sequence[Mapping[str, Any]],
-    now: datetime,
-) -> None:
-    """Move the mood of a locked state, which the caller saves, by a turn: contact, and boundary matches.
-
-    `arrived` are the boundary matches of the person's turn, `own` those of the answer, as the turn's row stores them.
-    """
-    events = [Event.CONTACT, *(Event.BOUNDARY for _ in _mood_moving_names(arrived, own))]
+    names = _mood_moving_names(_matches_of_turn(asked), own)
+    events = [Event.CONTACT, *(Event.BOUNDARY for _ in names)]
     state.mood = mood_of(state.agent_id, state.mood, now).moved(events).model_dump(mode="json")
+    state.stale_beats = 0
 
 
 def _audit_boundary_matches(

@@ -41,7 +41,5 @@ def last_talks(agent_id: UUID, names: Sequence[str]) -> dict[str, datetime]:
 
 def people_of(sessions: Collection[UUID]) -> dict[UUID, str]:
     """Return the names of the people of conversations. One statement; none without conversations."""
-    if not sessions:
-        return {}
     people = ChatSession.objects.filter(id__in=list(sessions)).values_list("id", "person")
     return {session_id: name_of_person(person) for session_id, person in people}

@@ -1,6 +1,6 @@
 """Tasks of clients: turns of conversations, named by their ids in a protocol between agents.
 
-A task is a turn with its answer; no other row is stored. The key of the conversation contains the client's name of it.
+A task is a turn with its answer; no other row is stored. The key of the conversation contains the name that the client gave it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from arbor.contacts.reply_progress import ReplyProgress
 from arbor.contacts.values import Speaker
 from arbor.errors import NotFound, TransitionIllegal
 
-#: The beginning of the keys of conversations that consist of tasks; the client's name of the conversation follows.
+#: The beginning of the keys of conversations that consist of tasks; the name that the client gave the conversation follows.
 _KEY = "a2a:"
 CONTEXT_LENGTH = 96
 #: Answers to canceled turns, by their details.

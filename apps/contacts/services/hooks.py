@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from django.db import IntegrityError, transaction
+from django.db import transaction
 
 from apps.agents.services.lookup import agent_by_id
 from apps.audit.models import AuditAction
@@ -16,13 +16,13 @@ from apps.audit.services import record
 from apps.contacts.models import Hook
 from apps.contacts.services.signing_secrets import OVERLAP, SecretPair, rotate_secret, seal_pair
 from apps.tenants.limits import check_row_limit
-from apps.tenants.names import find_by_name, valid_row_name
+from apps.tenants.names import find_by_name, insert_named_row, valid_row_name
 from apps.tenants.scope import current_tenant
 from arbor.contacts.hook_messages import parse_body
 from arbor.contacts.hook_signatures import check_header, check_secret
 from arbor.contacts.hooks import HookKind, HookMapping, HookMessage, valid_events
 from arbor.contacts.standard_webhooks import new_standard_secret
-from arbor.errors import AlreadyExists, Invalid, NotFound
+from arbor.errors import Invalid, NotFound
 from arbor.ids import uuid7
 
 #: Hooks of a tenant at most.
@@ -75,13 +75,7 @@ def create_hook(new: NewHook, *, actor: str) -> HookWithSecret:
     )
     secret = _new_secret(hook, new.secret)
     hook.sealed_secret = seal_pair(SecretPair(current=secret), row=hook)
-    try:
-        with transaction.atomic():
-            hook.save(force_insert=True)
-    except IntegrityError as error:
-        if "contacts_hook_name" not in str(error):
-            raise
-        raise AlreadyExists(f"there is a hook {hook.name!r} already; choose another name") from error
+    insert_named_row(hook, hook.name, noun="hook", constraint="contacts_hook_name")
     _audit(hook, actor, f"created the hook {hook.name} ({hook.kind})")
     return HookWithSecret(hook=hook, secret=secret)
 

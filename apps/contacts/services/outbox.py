@@ -101,7 +101,7 @@ def retry_message(*, message_id: UUID, actor: str) -> OutboxMessage:
     A message that is being sent cannot be retried before its attempt has failed.
     """
     message = _change_status(
-        message_id, DeliveryStatus.PENDING, actor, "had a message tried again", only=DeliveryStatus.FAILED
+        message_id, DeliveryStatus.PENDING, actor, "retried a message", only=DeliveryStatus.FAILED
     )
     message.tries_before = message.attempts
     message.due_at = timezone.now()

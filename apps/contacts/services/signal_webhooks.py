@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from uuid import UUID
 
 from django.conf import settings
-from django.db import IntegrityError, transaction
+from django.db import transaction
 from django.utils import timezone
 
 from apps.audit.models import AuditAction
@@ -17,11 +17,11 @@ from apps.contacts.models import SignalWebhook
 from apps.contacts.services.signing_secrets import OVERLAP, SecretPair, rotate_secret, seal_pair
 from apps.signals.services.reading import SignalFilter, horizon
 from apps.tenants.limits import check_row_limit
-from apps.tenants.names import find_by_name, valid_row_name
+from apps.tenants.names import find_by_name, insert_named_row, valid_row_name
 from apps.tenants.scope import current_tenant
 from arbor.adapters.webhook import check_url, redact_url
 from arbor.contacts.standard_webhooks import new_standard_secret
-from arbor.errors import AlreadyExists, Invalid, NotFound
+from arbor.errors import Invalid, NotFound
 from arbor.ids import uuid7
 
 #: Webhooks of a tenant at most: each costs requests whenever something happens.
@@ -64,13 +64,7 @@ def create_webhook(
     )
     secret = new_standard_secret()
     webhook.sealed_secret = seal_pair(SecretPair(current=secret), row=webhook)
-    try:
-        with transaction.atomic():
-            webhook.save(force_insert=True)
-    except IntegrityError as error:
-        if "contacts_signalwebhook_name" not in str(error):
-            raise
-        raise AlreadyExists(f"there is a webhook {webhook.name!r} already; choose another name") from error
+    insert_named_row(webhook, webhook.name, noun="webhook", constraint="contacts_signalwebhook_name")
     _audit(webhook, actor, f"created the webhook {webhook.name}")
     return NewSignalWebhook(webhook=webhook, secret=secret)
 

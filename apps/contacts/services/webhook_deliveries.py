@@ -99,7 +99,7 @@ def resend_delivery(*, delivery_id: UUID, actor: str) -> HookDelivery:
         action=AuditAction.OPERATOR_ACT,
         actor=actor,
         agent_id=delivery.webhook.agent_id,
-        message=f"had a delivery of the webhook {delivery.webhook.name} sent again",
+        message=f"resent a delivery of the webhook {delivery.webhook.name}",
         detail={"webhook": delivery.webhook.name, "delivery_id": str(delivery.id)},
     )
     return delivery

@@ -5,7 +5,7 @@ from __future__ import annotations
 #: The number of latest closed goals that expected rewards are computed from.
 EXPERIENCE_SPAN = 50
 
-#: Locks the backlogs of agents, before goals are changed.
+#: Lock the agents whose backlogs change, before their goals.
 LOCK_AGENTS = """
 SELECT id FROM agents_agent WHERE tenant_id = %(tenant)s AND id = ANY(%(agents)s::uuid[])
 ORDER BY id FOR NO KEY UPDATE

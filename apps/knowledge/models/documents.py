@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.db import models
 
 from apps.agents.models import Agent
-from apps.tenants.fields import TenantForeignKey, TenantOneToOne
+from apps.tenants.fields import TenantForeignKey, TenantOneToOne, choices_of
 from apps.tenants.models import TenantModel
 from arbor.ids import uuid7
 from arbor.knowledge.values import (
@@ -28,21 +28,19 @@ class Document(TenantModel):
     title = models.CharField(max_length=TITLE_LENGTH)
     #: Empty for none.
     category = models.CharField(max_length=CATEGORY_LENGTH, blank=True, db_default="")
-    kind = models.CharField(max_length=8, choices=[(k.value, k.value) for k in DocumentKind])
-    status = models.CharField(
-        max_length=9, choices=[(s.value, s.value) for s in DocumentStatus], default=DocumentStatus.DRAFT
-    )
+    kind = models.CharField(max_length=8, choices=choices_of(DocumentKind))
+    status = models.CharField(max_length=9, choices=choices_of(DocumentStatus), default=DocumentStatus.DRAFT)
     #: Who published or withdrew the document last, in the form of `created_by`; empty: nobody.
     status_by = models.CharField(max_length=200, blank=True, db_default="")
     #: The status before its last change, restored when the file of a withdrawn document comes back; empty: none.
     status_before = models.CharField(
-        max_length=9, choices=[(s.value, s.value) for s in DocumentStatus], blank=True, db_default=""
+        max_length=9, choices=choices_of(DocumentStatus), blank=True, db_default=""
     )
     #: The number of the latest version, from 1, and of the one that has passages; 0: none.
     version = models.PositiveIntegerField(default=1)
     indexed_version = models.PositiveIntegerField(default=0)
     indexing = models.CharField(
-        max_length=8, choices=[(s.value, s.value) for s in IndexingStatus], default=IndexingStatus.PENDING
+        max_length=8, choices=choices_of(IndexingStatus), default=IndexingStatus.PENDING
     )
     #: The embedder of the passages, `NAME DIMENSION`; empty until a version is indexed.
     embedding_model = models.CharField(max_length=100, blank=True, db_default="")
@@ -93,7 +91,7 @@ class DocumentVersion(TenantModel):
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     document = TenantForeignKey(Document, related_name="versions")
     number = models.PositiveIntegerField()
-    kind = models.CharField(max_length=8, choices=[(k.value, k.value) for k in DocumentKind])
+    kind = models.CharField(max_length=8, choices=choices_of(DocumentKind))
     #: SHA-256 of the file.
     digest = models.BinaryField(max_length=32)
     #: The file, and its size in bytes.

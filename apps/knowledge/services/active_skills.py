@@ -57,7 +57,7 @@ def choose_skills(*, agent_id: UUID, names: Sequence[str], actor: str) -> list[F
         return active_skills(agent.id)
     _find_to_choose(names, before)
     AgentSkill.objects.filter(agent_id=agent.id).delete()
-    AgentSkill.objects.bulk_create(_rows(agent, names, retained))
+    AgentSkill.objects.bulk_create(_new_rows(agent, names, retained))
     update_skill_versions(agent, actor=actor)
     record(
         action=AuditAction.SKILL_CHANGED,
@@ -83,7 +83,7 @@ def use_latest_versions(agent: Agent, *, actor: str) -> bool:
     """Switch an agent to the latest versions of its skills if they fit its models; return whether they fit. The caller has locked the agent."""
     lock_skill_sizes_shared()
     try:
-        check_agent_has_room(agent, tokens_of(_names(agent.id)))
+        check_agent_has_room(agent, tokens_of(_rows_of(agent.id).values_list("name", flat=True)))
     except LimitReached:
         return False
     retained = list(_rows_of(agent.id).exclude(retained_digest="").values_list("name", flat=True))
@@ -104,7 +104,7 @@ def create_skills(agents: Sequence[Agent], names: Sequence[str]) -> None:
     # Agents of one template differ in their models only.
     for agent in {agent.model: agent for agent in agents}.values():
         check_agent_has_room(agent, tokens)
-    AgentSkill.objects.bulk_create([row for agent in agents for row in _rows(agent, names)])
+    AgentSkill.objects.bulk_create([row for agent in agents for row in _new_rows(agent, names)])
 
 
 def _find_to_choose(names: Sequence[str], before: Sequence[str]) -> list[FoundSkill]:
@@ -120,7 +120,7 @@ def _find_to_choose(names: Sequence[str], before: Sequence[str]) -> list[FoundSk
     return chosen
 
 
-def _rows(
+def _new_rows(
     agent: Agent, names: Sequence[str], retained: Mapping[str, str] = MappingProxyType({})
 ) -> list[AgentSkill]:
     return [
@@ -133,10 +133,6 @@ def _rows(
         )
         for position, name in enumerate(names, start=1)
     ]
-
-
-def _names(agent_id: UUID) -> list[str]:
-    return list(_rows_of(agent_id).values_list("name", flat=True))
 
 
 def _rows_of(agent_id: UUID) -> QuerySet[AgentSkill]:

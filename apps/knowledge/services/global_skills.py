@@ -39,7 +39,7 @@ class GlobalSkillChanges:
     unreadable: Sequence[UnreadableSkill] = ()
 
     @property
-    def are_any(self) -> bool:
+    def has_changes(self) -> bool:
         """Return whether any skill changed."""
         return bool(self.added or self.changed or self.withdrawn)
 
@@ -94,7 +94,7 @@ def load_global_skills(*, actor: str) -> GlobalSkillChanges:
             unfitting=[f"{user.agent} ({', '.join(user.retained)})" for user in users if user.fault],
             unreadable=folder.unreadable,
         )
-        if changes.are_any:
+        if changes.has_changes:
             _record(changes, actor)
         update_skill_users(users, changed, actor=actor)
     return changes
@@ -176,11 +176,7 @@ def compare_global_skills() -> SkillFindings:
         retained = [f"{row.agent.name} ({row.name})" for row in retained_rows]
     return SkillFindings(
         unreadable=folder.unreadable,
-        outdated=sorted(
-            name
-            for name, skill in folder.skills.items()
-            if name not in rows or rows[name].digest != skill.digest or not rows[name].is_present
-        ),
+        outdated=sorted(_changes(rows, folder.skills).keys() | (folder.skills.keys() - rows)),
         withdrawn_in_use=in_use,
         retained=retained,
         loaded=sum(row.is_present for row in rows.values()),

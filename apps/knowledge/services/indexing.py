@@ -73,7 +73,6 @@ class _ClaimedDocument:
     document_id: UUID
     tenant_id: UUID
     lease: UUID
-    name: str
     version: DocumentVersion
 
 
@@ -159,9 +158,7 @@ def _claim(document_id: UUID, tenant_id: UUID) -> _ClaimedDocument | None:
         document.lease, document.lease_until = lease, now + LEASE
         document.save()
         version = DocumentVersion.objects.get(document=document, number=document.version)
-        claimed = _ClaimedDocument(
-            document_id=document_id, tenant_id=tenant_id, lease=lease, name=document.name, version=version
-        )
+        claimed = _ClaimedDocument(document_id=document_id, tenant_id=tenant_id, lease=lease, version=version)
     if document.failures >= MAX_ATTEMPTS:
         _settle_failure(
             claimed,
@@ -176,16 +173,14 @@ def _index(claimed: _ClaimedDocument) -> IndexedDocument:
     parsed = document_reader().read(kind=DocumentKind(version.kind), content=bytes(version.content))
     drafts = split_document(parsed, passage_size())
     stored = _store_text(claimed, parsed, drafts)
-    model = installation_model()
+    model = name_of(installation_model())
     vectors, error = _embed(claimed, drafts, stored)
     passages = embedded_passages(drafts, vectors)
     with tenant_transaction(claimed.tenant_id):
         document = _lock_leased(claimed)
-        replace_passages(
-            document=document, version=version, passages=passages, embedding_model=name_of(model)
-        )
+        replace_passages(document=document, version=version, passages=passages, embedding_model=model)
         document.indexed_version = version.number
-        document.embedding_model = name_of(model)
+        document.embedding_model = model
         document.embedded = sum(vector is not None for vector in vectors)
         document.title = title_of(document.name, parsed.title, parsed.heading)
         _settle(document, IndexingStatus.INDEXED, error)

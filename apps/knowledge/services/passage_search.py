@@ -27,7 +27,7 @@ from arbor.errors import EmbeddingFailed, Invalid
 from arbor.knowledge.blocks import place_of
 from arbor.knowledge.found_passages import MAX_PASSAGES, FoundPassage, fuse
 from arbor.knowledge.merging import SearchSource, Shortfall, SourceFault, min_similarity_of
-from arbor.memory.recall.recall_request import check_query
+from arbor.memory.recall.recall_request import check_query_text
 from arbor.memory.text.lexical import SATURATION, query_terms
 
 log = structlog.get_logger(__name__)
@@ -48,7 +48,7 @@ class PassageQuery:
     limit: int = 10
 
     def __post_init__(self) -> None:
-        check_query(self.text, 1)
+        check_query_text(self.text)
         if not 1 <= self.limit <= MAX_PASSAGES:
             raise Invalid(
                 f"a search of documents returns 1 to {MAX_PASSAGES} passages, asked for {self.limit}"

@@ -30,7 +30,7 @@ from apps.workflows.services.search import found_steps, steps_with
 from arbor.embedding.models import EmbeddingModel
 from arbor.knowledge.found_passages import FoundPassage, fuse
 from arbor.knowledge.merging import SearchSource, SourceResult, min_similarity_of, word_share
-from arbor.memory.recall.recall_request import check_query
+from arbor.memory.recall.recall_request import check_query_text
 
 #: Results of each source (seed 001).
 _MEMORIES = 10
@@ -55,7 +55,7 @@ class SourceQuery:
     passage_vector: Sequence[float] | None
 
     def __post_init__(self) -> None:
-        check_query(self.text, 1)
+        check_query_text(self.text)
 
 
 class NotComparable(Exception):

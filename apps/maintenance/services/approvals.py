@@ -12,7 +12,6 @@ from apps.tenants.scope import tenant_transaction
 _WAITING = """
 SELECT DISTINCT agent_id FROM authority_actionapproval
 WHERE tenant_id = t.id AND status IN ('pending', 'approved') AND expires_at <= now()
-    AND agent_id <> ALL(%(passed)s::uuid[])
 """
 
 

@@ -54,7 +54,7 @@ from arbor.models.ports import CallPurpose, ModelRequest
 #: most memories of one step by rule.
 SUMMARY_BATCH = 5
 EXTRACT_BATCH = 10
-WEIGH_BATCH = 20
+APPRAISAL_BATCH = 20
 RULE_BATCH = 50
 #: Memories up to which an episode needs no model for its summary.
 SHORT_EPISODE = 2
@@ -104,7 +104,7 @@ def consolidate() -> JobRunResult:
     result += run_job("concepts", waiting=extracting, step=_extract, max_duration=_JOB_RUN_DURATION)
     if settings.ARBOR_MAINTENANCE_MODEL and settings.ARBOR_WEIGH_MEMORIES:
         waiting = _select_allowed(agents_with(MaintenanceFlag.WEIGH), CallPurpose.WEIGH)
-        result += run_job("weights", waiting=waiting, step=_appraise, max_duration=_JOB_RUN_DURATION)
+        result += run_job("appraisals", waiting=waiting, step=_appraise, max_duration=_JOB_RUN_DURATION)
     return result
 
 
@@ -213,7 +213,7 @@ def _extract(tenant_id: UUID, agent_id: UUID) -> int:
 
 
 def _appraise(tenant_id: UUID, agent_id: UUID) -> int:
-    return _enqueue_call(tenant_id, agent_id, CallPurpose.WEIGH, MaintenanceFlag.WEIGH, WEIGH_BATCH)
+    return _enqueue_call(tenant_id, agent_id, CallPurpose.WEIGH, MaintenanceFlag.WEIGH, APPRAISAL_BATCH)
 
 
 def _enqueue_call(

@@ -65,8 +65,6 @@ def with_people(waiting: Sequence[tuple[UUID, Excerpt]]) -> list[tuple[UUID, Exc
 
 def turns_of_people(agent_id: UUID, memory_ids: Collection[UUID]) -> Mapping[UUID, str]:
     """Return the conversation of each memory that is a person's turn. One statement; none without memories."""
-    if not memory_ids:
-        return {}
     rows = Memory.objects.filter(agent_id=agent_id, id__in=list(memory_ids))
     return {
         memory_id: str(conversation_id)

@@ -17,8 +17,8 @@ from apps.memories.services.jobs.maintenance_flags import (
     clear_flag,
     count_left_out,
     extract_left_out,
+    store_appraisals,
     store_concepts,
-    store_weights,
 )
 from apps.memories.services.jobs.summaries import (
     Summary,
@@ -128,11 +128,11 @@ def _propose_stated(
     return [*notes, *propose_facts(agent_id=agent_id, facts=facts)]
 
 
-def _apply_weights(agent_id: UUID, subject: Subject, read: Answers[float], _by: str) -> Sequence[str]:
+def _apply_appraisals(agent_id: UUID, subject: Subject, read: Answers[float], _by: str) -> Sequence[str]:
     ids = _memories(subject)
-    store_weights(agent_id, {ids[place]: score for place, score in read.by_place.items()})
+    store_appraisals(agent_id, {ids[place]: score for place, score in read.by_place.items()})
     given_up, notes = _count_left_out_memories(
-        agent_id, MaintenanceFlag.WEIGH, ids, read, rule="it keeps the weight by rule"
+        agent_id, MaintenanceFlag.WEIGH, ids, read, rule="it keeps the importance by rule"
     )
     clear_flag(MaintenanceFlag.WEIGH, given_up)
     return [*read.dropped, *notes]
@@ -189,7 +189,7 @@ PURPOSES: Mapping[CallPurpose, Purpose] = {
     CallPurpose.WEIGH: Purpose(
         read=lambda subject, text: read_scores(text, count=len(subject["memories"])),
         prepare=_as_read,
-        apply=_apply_weights,
+        apply=_apply_appraisals,
         failed=_no_further_record,
     ),
     CallPurpose.CHAT: Purpose(

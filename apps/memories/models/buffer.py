@@ -7,7 +7,7 @@ from pgvector.django import HalfVectorField, SparseVectorField
 
 from apps.agents.models import Agent
 from apps.memories.models.memory import Memory
-from apps.tenants.fields import OnDelete, TenantForeignKey
+from apps.tenants.fields import OnDelete, TenantForeignKey, is_share
 from apps.tenants.models import TenantModel
 from arbor.ids import uuid7
 from arbor.memory.buffer import PROMOTION_ACCESSES, PROMOTION_IMPORTANCE
@@ -45,13 +45,8 @@ class BufferItem(TenantModel):
         verbose_name = "buffer item"
         constraints = [
             models.UniqueConstraint(fields=["tenant", "agent", "content_hash"], name="memories_buffer_once"),
-            models.CheckConstraint(
-                condition=models.Q(importance__gte=0) & models.Q(importance__lte=1),
-                name="memories_buffer_importance",
-            ),
-            models.CheckConstraint(
-                condition=models.Q(trust__gte=0) & models.Q(trust__lte=1), name="memories_buffer_trust"
-            ),
+            models.CheckConstraint(condition=is_share("importance"), name="memories_buffer_importance"),
+            models.CheckConstraint(condition=is_share("trust"), name="memories_buffer_trust"),
         ]
         indexes = [
             models.Index(fields=["tenant", "expires_at"], name="memories_buffer_expiring"),

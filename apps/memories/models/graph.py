@@ -6,7 +6,7 @@ from django.db import models
 
 from apps.agents.models import Agent
 from apps.memories.models.memory import Memory
-from apps.tenants.fields import OnDelete, TenantForeignKey
+from apps.tenants.fields import OnDelete, TenantForeignKey, choices_of, is_share
 from apps.tenants.models import TenantModel
 from arbor.ids import uuid7
 from arbor.memory.relations import GraphNodeKind
@@ -20,9 +20,9 @@ class Edge(TenantModel):
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     agent = TenantForeignKey(Agent, related_name="edges")
-    source_kind = models.CharField(max_length=8, choices=[(k.value, k.value) for k in GraphNodeKind])
+    source_kind = models.CharField(max_length=8, choices=choices_of(GraphNodeKind))
     source_id = models.UUIDField()
-    target_kind = models.CharField(max_length=8, choices=[(k.value, k.value) for k in GraphNodeKind])
+    target_kind = models.CharField(max_length=8, choices=choices_of(GraphNodeKind))
     target_id = models.UUIDField()
     #: `arbor.memory.relations.Relation`.
     relation = models.CharField(max_length=24)
@@ -43,9 +43,7 @@ class Edge(TenantModel):
             models.CheckConstraint(
                 condition=~models.Q(source_id=models.F("target_id")), name="memories_edge_not_self"
             ),
-            models.CheckConstraint(
-                condition=models.Q(weight__gte=0) & models.Q(weight__lte=1), name="memories_edge_weight"
-            ),
+            models.CheckConstraint(condition=is_share("weight"), name="memories_edge_weight"),
         ]
         indexes = [
             models.Index(fields=["tenant", "agent", "target_id"], name="memories_edge_target"),
@@ -110,10 +108,7 @@ class MemoryConcept(TenantModel):
 
     class Meta(TenantModel.Meta):
         constraints = [
-            models.CheckConstraint(
-                condition=models.Q(strength__gte=0) & models.Q(strength__lte=1),
-                name="memories_memoryconcept_strength",
-            )
+            models.CheckConstraint(condition=is_share("strength"), name="memories_memoryconcept_strength")
         ]
         indexes = [models.Index(fields=["tenant", "memory"], name="memories_concept_by_memory")]
 

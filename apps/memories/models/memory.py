@@ -10,7 +10,7 @@ from pgvector.django import HalfVectorField, SparseVectorField
 
 from apps.agents.models import Agent
 from apps.memories.models.episodes import Episode
-from apps.tenants.fields import IntegerArray, OnDelete, TenantForeignKey, TenantOneToOne
+from apps.tenants.fields import IntegerArray, OnDelete, TenantForeignKey, TenantOneToOne, choices_of, is_share
 from apps.tenants.models import TenantModel
 from arbor.ids import uuid7
 from arbor.memory.text.lexical import LEXICAL_DIMENSIONS
@@ -22,10 +22,8 @@ class Memory(TenantModel):
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     agent = TenantForeignKey(Agent, related_name="memories")
-    type = models.CharField(max_length=16, choices=[(t.value, t.value) for t in MemoryType])
-    status = models.CharField(
-        max_length=16, choices=[(s.value, s.value) for s in MemoryStatus], default=MemoryStatus.ACTIVE
-    )
+    type = models.CharField(max_length=16, choices=choices_of(MemoryType))
+    status = models.CharField(max_length=16, choices=choices_of(MemoryStatus), default=MemoryStatus.ACTIVE)
     content = models.TextField()
     #: SHA-256 of the normalized content.
     content_hash = models.BinaryField(max_length=32)
@@ -45,9 +43,7 @@ class Memory(TenantModel):
     #: Further values of the memory's type (`arbor.memory.details`).
     detail = models.JSONField(default=dict)
     #: How long the memory is kept, by its kind (`arbor.memory.values.Retention`).
-    retention = models.CharField(
-        max_length=9, choices=[(r.value, r.value) for r in Retention], default=Retention.LASTING
-    )
+    retention = models.CharField(max_length=9, choices=choices_of(Retention), default=Retention.LASTING)
     #: The episode, and the memory's place in it, from 1, or 0 for the summary; no episode for facts, which have no time.
     episode = TenantForeignKey(
         Episode, null=True, blank=True, deleting=OnDelete.SET_NULL, related_name="memories"
@@ -72,13 +68,8 @@ class Memory(TenantModel):
                 fields=["tenant", "agent", "content_hash", "session", "position", "type"],
                 name="memories_memory_content",
             ),
-            models.CheckConstraint(
-                condition=models.Q(importance__gte=0) & models.Q(importance__lte=1),
-                name="memories_memory_importance",
-            ),
-            models.CheckConstraint(
-                condition=models.Q(trust__gte=0) & models.Q(trust__lte=1), name="memories_memory_trust"
-            ),
+            models.CheckConstraint(condition=is_share("importance"), name="memories_memory_importance"),
+            models.CheckConstraint(condition=is_share("trust"), name="memories_memory_trust"),
             models.CheckConstraint(condition=models.Q(decay_rate__gte=0), name="memories_memory_decay_rate"),
         ]
         indexes = [

@@ -6,7 +6,7 @@ from django.db import models
 
 from apps.agents.models import Agent
 from apps.memories.models.memory import Memory
-from apps.tenants.fields import TenantForeignKey, TenantOneToOne
+from apps.tenants.fields import TenantForeignKey, TenantOneToOne, choices_of
 from apps.tenants.models import TenantModel
 from arbor.memory.values import Retention
 
@@ -24,7 +24,7 @@ class Pin(TenantModel):
     pinned_by = models.CharField(max_length=200)
     #: The values of the memory before: `Memory.decay_rate`, `retention`, `expires_at`.
     decay_rate = models.FloatField()
-    retention = models.CharField(max_length=9, choices=[(r.value, r.value) for r in Retention])
+    retention = models.CharField(max_length=9, choices=choices_of(Retention))
     expires_at = models.DateTimeField(null=True)
 
     class Meta(TenantModel.Meta):

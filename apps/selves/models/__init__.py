@@ -1,7 +1,7 @@
 """The self of an agent: beliefs, aspects, preferences, conduct, proposals.
 
 Nothing enters the self without review: beliefs, aspects and preferences come from an agent's birth, from a person, or
-from a proposal that the agent's own heartbeat accepted, within limits; never from maintenance. A contract of the imports
+from a proposal that the agent's own heartbeat accepted, within limits; never from maintenance. An import contract
 enforces this: memories and workers import nothing that writes here, heartbeats only the proposals.
 """
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from django.db import models
 
 from apps.agents.models import Agent
-from apps.selves.models.identity import is_share
-from apps.tenants.fields import TenantForeignKey
+from apps.tenants.fields import TenantForeignKey, choices_of, is_share
 from apps.tenants.models import TenantModel
 from arbor.ids import uuid7
 from arbor.selves.calibration import Calibration
@@ -18,12 +17,12 @@ class ProposalCalibration(TenantModel):
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     agent = TenantForeignKey(Agent, related_name="calibrations")
-    kind = models.CharField(max_length=12, choices=[(kind.value, kind.value) for kind in ProposalKind])
+    kind = models.CharField(max_length=12, choices=choices_of(ProposalKind))
     #: Among the latest proposals: accepted ones that proved right and wrong, and rejected ones.
     right = models.PositiveSmallIntegerField(default=0)
     wrong = models.PositiveSmallIntegerField(default=0)
     refused = models.PositiveSmallIntegerField(default=0)
-    #: The confidence from which on the kind is promoted, 0 to 1; null: the kind has no threshold.
+    #: The confidence from which the kind is promoted, 0 to 1; null: the kind has no threshold.
     threshold = models.FloatField(null=True)
     computed_at = models.DateTimeField()
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from django.db import models
 
 from apps.agents.models import Agent
-from apps.selves.models.identity import is_share
-from apps.tenants.fields import OnDelete, TenantForeignKey
+from apps.tenants.fields import OnDelete, TenantForeignKey, choices_of, is_share
 from apps.tenants.models import TenantModel
 from arbor.ids import uuid7
 from arbor.selves.boundaries import BoundaryResponse, BoundaryType
@@ -20,13 +19,13 @@ class Boundary(TenantModel):
     agent = TenantForeignKey(Agent, related_name="boundaries")
     name = models.CharField(max_length=60)
     description = models.TextField(blank=True)
-    type = models.CharField(max_length=10, choices=[(t.value, t.value) for t in BoundaryType])
+    type = models.CharField(max_length=10, choices=choices_of(BoundaryType))
     #: Words and phrases that match, on word borders: [text].
     patterns = models.JSONField(default=list)
     #: Sentences that match by meaning: [text], and their vectors with the model that made them.
     examples = models.JSONField(default=list)
     vectors = models.JSONField(default=dict)
-    response = models.CharField(max_length=10, choices=[(r.value, r.value) for r in BoundaryResponse])
+    response = models.CharField(max_length=10, choices=choices_of(BoundaryResponse))
     #: Flexibility from 0, hard, to 1, negotiable; importance from 0 to 1.
     flexibility = models.FloatField(default=0.0)
     importance = models.FloatField(default=0.5)
@@ -40,14 +39,8 @@ class Boundary(TenantModel):
         ordering = ["name"]
         constraints = [
             models.UniqueConstraint(fields=["tenant", "agent", "name"], name="selves_boundary_name"),
-            models.CheckConstraint(
-                condition=is_share("flexibility"),
-                name="selves_boundary_flexibility",
-            ),
-            models.CheckConstraint(
-                condition=is_share("importance"),
-                name="selves_boundary_importance",
-            ),
+            models.CheckConstraint(condition=is_share("flexibility"), name="selves_boundary_flexibility"),
+            models.CheckConstraint(condition=is_share("importance"), name="selves_boundary_importance"),
         ]
 
     def __str__(self) -> str:

@@ -7,15 +7,10 @@ from django.utils import timezone
 
 from apps.agents.models import Agent
 from apps.memories.models import Memory
-from apps.tenants.fields import TenantForeignKey
+from apps.tenants.fields import TenantForeignKey, choices_of, is_share
 from apps.tenants.models import TenantModel
 from arbor.ids import uuid7
 from arbor.selves.values import DEFAULT_STRENGTH, AspectKind, BeliefCategory, BeliefStatus
-
-
-def is_share(field: str) -> models.Q:
-    """Return the condition that a field is between 0 and 1."""
-    return models.Q(**{f"{field}__gte": 0}) & models.Q(**{f"{field}__lte": 1})
 
 
 class IdentityAspect(TenantModel):
@@ -23,7 +18,7 @@ class IdentityAspect(TenantModel):
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     agent = TenantForeignKey(Agent, related_name="aspects")
-    kind = models.CharField(max_length=24, choices=[(k.value, k.value) for k in AspectKind])
+    kind = models.CharField(max_length=24, choices=choices_of(AspectKind))
     content = models.TextField()
     #: SHA-256 of the normalized content, which an agent has once of each kind.
     content_hash = models.BinaryField(max_length=32)
@@ -32,9 +27,7 @@ class IdentityAspect(TenantModel):
     strength = models.FloatField(default=DEFAULT_STRENGTH, db_default=DEFAULT_STRENGTH)
     #: The aspect's resistance to change, 0 to 1.
     stability = models.FloatField()
-    status = models.CharField(
-        max_length=10, choices=[(s.value, s.value) for s in BeliefStatus], default=BeliefStatus.HELD
-    )
+    status = models.CharField(max_length=10, choices=choices_of(BeliefStatus), default=BeliefStatus.HELD)
     source = models.CharField(max_length=200, blank=True)
     created_at = models.DateTimeField(auto_now_add=True)
     updated_at = models.DateTimeField(auto_now=True)
@@ -78,16 +71,14 @@ class Belief(TenantModel):
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     agent = TenantForeignKey(Agent, related_name="beliefs")
-    category = models.CharField(max_length=16, choices=[(c.value, c.value) for c in BeliefCategory])
+    category = models.CharField(max_length=16, choices=choices_of(BeliefCategory))
     statement = models.TextField()
     #: SHA-256 of the normalized statement, which an agent has once.
     statement_hash = models.BinaryField(max_length=32)
     #: The agent's certainty, and the belief's resistance to evidence; 0 to 1.
     confidence = models.FloatField()
     stability = models.FloatField()
-    status = models.CharField(
-        max_length=10, choices=[(s.value, s.value) for s in BeliefStatus], default=BeliefStatus.HELD
-    )
+    status = models.CharField(max_length=10, choices=choices_of(BeliefStatus), default=BeliefStatus.HELD)
     #: The origin, such as `template:NAME`, `proposal:ID` or `operator`.
     source = models.CharField(max_length=200, blank=True)
     created_at = models.DateTimeField(auto_now_add=True)
@@ -100,10 +91,7 @@ class Belief(TenantModel):
     class Meta(TenantModel.Meta):
         constraints = [
             models.UniqueConstraint(fields=["tenant", "agent", "statement_hash"], name="selves_belief_once"),
-            models.CheckConstraint(
-                condition=is_share("confidence"),
-                name="selves_belief_confidence",
-            ),
+            models.CheckConstraint(condition=is_share("confidence"), name="selves_belief_confidence"),
             models.CheckConstraint(condition=is_share("stability"), name="selves_belief_stability"),
         ]
 
@@ -129,10 +117,7 @@ class BeliefEvidence(TenantModel):
         verbose_name_plural = "evidence"
         constraints = [
             models.UniqueConstraint(fields=["tenant", "belief", "memory"], name="selves_evidence_once"),
-            models.CheckConstraint(
-                condition=is_share("strength"),
-                name="selves_evidence_strength",
-            ),
+            models.CheckConstraint(condition=is_share("strength"), name="selves_evidence_strength"),
         ]
         indexes = [models.Index(fields=["tenant", "memory"], name="selves_evidence_by_memory")]
 

@@ -7,8 +7,7 @@ from typing import ClassVar
 from django.db import models
 
 from apps.agents.models import Agent
-from apps.selves.models.identity import is_share
-from apps.tenants.fields import OnDelete, TenantForeignKey
+from apps.tenants.fields import OnDelete, TenantForeignKey, choices_of, is_share
 from apps.tenants.models import TenantModel
 from arbor.ids import uuid7
 from arbor.selves.proposals import ProposalKind, ProposalStatus
@@ -19,7 +18,7 @@ class Proposal(TenantModel):
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     agent = TenantForeignKey(Agent, related_name="proposals")
-    kind = models.CharField(max_length=12, choices=[(k.value, k.value) for k in ProposalKind])
+    kind = models.CharField(max_length=12, choices=choices_of(ProposalKind))
     content = models.TextField()
     #: The effect of acceptance: {"aspect": kind} for identity, {"belief": id, "confidence": …} for a belief, ….
     change = models.JSONField(default=dict)
@@ -30,7 +29,7 @@ class Proposal(TenantModel):
     #: `heartbeat:ID`, `chat:ID`, `consolidation`, `operator`.
     source = models.CharField(max_length=200)
     status = models.CharField(
-        max_length=8, choices=[(s.value, s.value) for s in ProposalStatus], default=ProposalStatus.PENDING
+        max_length=8, choices=choices_of(ProposalStatus), default=ProposalStatus.PENDING
     )
     #: The number of deferrals.
     deferrals = models.PositiveSmallIntegerField(default=0)
@@ -51,10 +50,7 @@ class Proposal(TenantModel):
             models.Index(fields=["tenant", "agent", "-created_at"], name="selves_proposal_by_agent"),
         ]
         constraints = [
-            models.CheckConstraint(
-                condition=is_share("confidence"),
-                name="selves_proposal_confidence",
-            ),
+            models.CheckConstraint(condition=is_share("confidence"), name="selves_proposal_confidence"),
         ]
 
     def __str__(self) -> str:

@@ -97,10 +97,11 @@ def drop_aspect(*, aspect_id: UUID, actor: str, reason: str = "") -> IdentityAsp
 def _lock_aspect(aspect_id: UUID) -> IdentityAspect:
     """Lock an aspect, after its agent. Raises NotFound."""
     agent_id = IdentityAspect.objects.filter(id=aspect_id).values_list("agent_id", flat=True).first()
-    if agent_id is None:
+    if agent_id is not None:
+        lock_agent_row(agent_id)
+    aspect: IdentityAspect | None = IdentityAspect.objects.select_for_update().filter(id=aspect_id).first()
+    if aspect is None:
         raise NotFound(f"there is no aspect {aspect_id} in this tenant")
-    lock_agent_row(agent_id)
-    aspect: IdentityAspect = IdentityAspect.objects.select_for_update().get(id=aspect_id)
     return aspect
 
 

@@ -22,18 +22,18 @@ PROPOSAL_COLUMNS = (
     "created_at",
     "decided_at",
 )
-#: Locks an agent. Fixed, because agents propose in many heartbeats, and querysets take five times as long.
+#: Lock an agent. Fixed, because agents propose in many heartbeats, and querysets take five times as long.
 LOCK_AGENT_TO_PROPOSE = (
     "SELECT id FROM agents_agent WHERE tenant_id = %(tenant)s AND id = %(agent)s FOR NO KEY UPDATE"
 )
-#: Reads the pending proposals, after the lock above.
+#: Read the pending proposals, after the lock above.
 PENDING_PROPOSALS = """
 SELECT tenant_id, id, agent_id, kind, content, change::json, confidence, evidence::json, source, status, deferrals, reason,
     decided_by, created_at, decided_at
 FROM selves_proposal WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND status = 'pending'
 ORDER BY created_at DESC
 """
-#: Inserts a change of a self under the lock of its agent, as the next version, or as part of the given one. Fixed, so that
+#: Insert a change of a self under the lock of its agent, as the next version, or as part of the given one. Fixed, so that
 #: the version needs no statement of its own.
 RECORD_SELF_CHANGE = """
 INSERT INTO selves_selfchange

@@ -62,7 +62,7 @@ def unrelate_by_person(
             action=AuditAction.OPERATOR_ACT,
             actor=actor,
             agent_id=agent_id,
-            message=f"removed {removed} relations of {agent_by_id(agent_id).name}",
+            message=f"removed {removed} {'relation' if removed == 1 else 'relations'} of {agent_by_id(agent_id).name}",
             detail={
                 "source": f"{source.kind}:{source.id}",
                 "target": f"{target.kind}:{target.id}",

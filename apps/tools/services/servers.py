@@ -8,7 +8,7 @@ from uuid import UUID
 
 import structlog
 from django.conf import settings
-from django.db import IntegrityError, transaction
+from django.db import transaction
 
 from apps.audit.models import AuditAction
 from apps.audit.services import record
@@ -17,7 +17,7 @@ from apps.authority.services.modes import clear_modes_below, suggestions_of
 from apps.queues import Task, TaskMessage, enqueue
 from apps.tenants.keys import master_keys
 from apps.tenants.limits import check_row_limit
-from apps.tenants.names import find_by_name
+from apps.tenants.names import find_by_name, insert_named_row
 from apps.tenants.scope import current_tenant, release_connection, tenant_transaction
 from apps.tools.clients import tool_client
 from apps.tools.models import ToolServer
@@ -26,7 +26,7 @@ from apps.tools.services.tools import set_agents
 from arbor.adapters.webhook import check_url, redact_url
 from arbor.authority.approvals import Suggestion
 from arbor.authority.grants import action_resource
-from arbor.errors import AlreadyExists, Invalid, NotFound, ToolFailed
+from arbor.errors import Invalid, NotFound, ToolFailed
 from arbor.ids import uuid7
 from arbor.tools.names import PREFIX, action_of, check_server_name, is_tool_action, server_of
 from arbor.tools.ports import ToolServerAddress
@@ -66,13 +66,7 @@ def add_server(*, name: str, url: str, actor: str, secret: str = "") -> ToolServ
         most=MAX_SERVERS,
         refusal=f"a tenant has at most {MAX_SERVERS} tool servers; remove one that is not needed",
     )
-    try:
-        with transaction.atomic():
-            server.save(force_insert=True)
-    except IntegrityError as error:
-        if "tools_server_name" not in str(error):
-            raise
-        raise AlreadyExists(f"there is a tool server {server.name!r} already; choose another name") from error
+    insert_named_row(server, server.name, noun="tool server", constraint="tools_server_name")
     # A heartbeat may have filed a request at the moment when an earlier server of this name was removed.
     why = f"the tool server {server.name} was added"
     expire_approvals_of_actions(name_prefix=action_of(server.name, ""), why=why, actor=actor)

@@ -92,7 +92,7 @@ def _fenced_blocks(text: str) -> Iterator[_FencedBlock]:
     if "```" not in text and "~~~" not in text:
         return
     fences = list(_FENCE.finditer(text))
-    #: By mark, the length from which on no further fence closes.
+    #: By mark, the length from which no further fence closes.
     unclosed: dict[str, int] = {}
     after = 0
     for number, opening in enumerate(fences):

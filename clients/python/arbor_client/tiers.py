@@ -69,7 +69,7 @@ class Calibration:
     right: int
     wrong: int
     refused: int
-    #: The confidence from which on the kind is proposed; None: the kind has no threshold.
+    #: The confidence from which the kind is proposed; None: the kind has no threshold.
     threshold: float | None
     computed_at: datetime
 

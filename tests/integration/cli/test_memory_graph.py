@@ -125,7 +125,7 @@ def test_the_removal_of_a_relation_is_audited(arbor: Arbor, vega: str) -> None:
     assert arbor("memory", "graph", "unrelate", vega, frost, ice, "--json").json["removed"] == 0
     with tenant_transaction(tenant_by_slug("acme").id):
         assert not Edge.objects.exists()
-        assert AuditEvent.objects.filter(message__startswith="removed 1 relations").count() == 2
+        assert AuditEvent.objects.filter(message__startswith="removed 1 relation ").count() == 2
 
 
 def test_active_memories_are_listed_without_activating_them(arbor: Arbor, vega: str) -> None:

@@ -254,14 +254,14 @@ def test_the_time_that_a_query_names_counts(mind: Agent, fleet: Fleet) -> None:
     assert recalled[0].terms.time > recalled[1].terms.time
 
 
-def test_recall_of_episodes_takes_four_reading_statements(
+def test_recall_of_episodes_takes_three_reading_statements(
     mind: Agent, fleet: Fleet, statements: list[str]
 ) -> None:
     remember_talk(mind)
     before = _summarize(mind, fleet)
     statements.clear()
     recall_episodes(tenant_id=mind.tenant_id, agent_id=mind.id, text="the Heron")
-    assert len(statements) == 4, statements
+    assert len(statements) == 3, statements
     assert all(statement.lstrip().startswith(("SELECT", "WITH")) for statement in statements)
     assert episodes_of(mind)[0].summarized_at == before.summarized_at
 

@@ -129,7 +129,7 @@ def test_relations_are_audited_alike(
     assert api.post(f"/agents/{agent.id}/relations/remove", ends).json() == {"removed": 1}
     assert assert_same(acts, "cli", "token") == [
         f"related two things of {agent.name}: memory:{rain} causes memory:{flood}",
-        f"removed 1 relations of {agent.name}",
+        f"removed 1 relation of {agent.name}",
     ]
     client.tool("connect", source=rain, relation="causes", target=flood)
     assert assert_same(acts, "mcp") == [

@@ -99,6 +99,14 @@ def test_every_change_of_an_aspect_is_audited(agent: Agent) -> None:
     assert len(audit_messages(agent)) == 4
 
 
+def test_an_aspect_deleted_meanwhile_is_not_found(agent: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(aspects, "lock_agent_row", lambda _: IdentityAspect.objects.all().delete())
+    with tenant_transaction(agent.tenant_id):
+        aspect = IdentityAspectFactory(agent=agent)
+        with pytest.raises(NotFound, match="there is no aspect"):
+            drop_aspect(aspect_id=aspect.id, actor=ACTOR)
+
+
 def _accept_preference(agent: Agent, actor: str) -> None:
     change = {"key": "tone", "value": "brief"}
     new = NewProposal(

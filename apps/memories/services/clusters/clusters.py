@@ -15,13 +15,8 @@ from apps.audit.models import AuditAction
 from apps.audit.services import record
 from apps.memories.models import Cluster, ClusterMember, ClusterRelation
 from apps.memories.services.clusters import queries
-from apps.memories.services.clusters.job import (
-    add_to_clusters,
-    least_cosine,
-    read_centers,
-    read_latest,
-    read_vectors,
-)
+from apps.memories.services.clusters.job import add_to_clusters, least_cosine, read_centers, read_latest
+from apps.memories.services.clusters.reclustering import read_vectors
 from apps.memories.services.embedding.minds import model_of
 from apps.memories.services.graph.relations import id_of
 from apps.memories.services.store.term_counts import lock_minds, read_frequencies

@@ -8,12 +8,10 @@ from __future__ import annotations
 
 from uuid import UUID
 
-import numpy as np
 from django.conf import settings
 
 from apps.memories.services.clusters import queries
-from apps.memories.services.clusters.reclustering import MindClusters, plan_clusters
-from apps.memories.services.embedding.literals import decode_vectors
+from apps.memories.services.clusters.reclustering import MindClusters, plan_clusters, read_vectors
 from apps.memories.services.embedding.minds import model_of
 from apps.memories.services.jobs.job_runs import JobRunResult, run_job
 from apps.memories.services.store.term_counts import lock_minds
@@ -22,7 +20,7 @@ from apps.tenants.statements import fetch
 from arbor.embedding.models import EmbeddingModel
 from arbor.embedding.ports import Vectors
 from arbor.errors import ConfigurationInvalid
-from arbor.memory.clusters.clusters import assign, check_vectors, cosines_among
+from arbor.memory.clusters.clusters import assign, cosines_among
 
 #: The number of latest memories whose spread decides how near a cluster must be to a new memory, until the mind is reclustered.
 LATEST = 1_000
@@ -52,7 +50,7 @@ def maintain_agent_clusters(tenant_id: UUID, agent_id: UUID) -> int:
 def recluster_mind(tenant_id: UUID, agent_id: UUID) -> int:
     """Recluster all of an agent's memories; return their number, at least 1.
 
-    Up to 24 statements for any number of memories. Computing takes some seconds for 10,000 memories, outside of any
+    Up to 23 statements for any number of memories. Computing takes some seconds for 10,000 memories, outside of any
     transaction. Returns 0 and writes nothing if the mind was reclustered or its vectors were exchanged in the meantime.
     """
     with tenant_transaction(tenant_id):
@@ -114,14 +112,6 @@ def read_latest(agent_id: UUID, model: EmbeddingModel) -> tuple[list[UUID], Vect
 def read_centers(agent_id: UUID, model: EmbeddingModel) -> tuple[list[UUID], Vectors]:
     """Return the agent's clusters that have a center of the model's dimension, and these centers."""
     return read_vectors(fetch(queries.CLUSTER_CENTERS, agent=agent_id, dimension=model.dimension), model)
-
-
-def read_vectors(rows: list[tuple[UUID, bytes]], model: EmbeddingModel) -> tuple[list[UUID], Vectors]:
-    """Return the ids and the normalized vectors of rows of an id and a `halfvec` in binary."""
-    if not rows:
-        return [], np.empty((0, model.dimension), dtype=np.float32)
-    ids, vectors = decode_vectors(rows, len(rows[0][1]))
-    return ids, check_vectors(vectors, dimension=model.dimension)
 
 
 def add_to_clusters(agent_id: UUID, memory_ids: list[UUID], clusters: list[UUID], strengths: Vectors) -> int:

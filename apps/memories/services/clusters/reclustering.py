@@ -15,7 +15,6 @@ from django.db.models.functions import Left, Now
 from apps.memories.models import Cluster, ClusterMember, ClusterRelation, Edge, Memory, Mind, Upkeep
 from apps.memories.services.clusters import queries
 from apps.memories.services.embedding.literals import decode_vectors, halfvec_texts
-from apps.memories.services.embedding.minds import model_of
 from apps.memories.services.store.term_counts import read_frequencies
 from apps.tenants.scope import current_tenant
 from apps.tenants.statements import change, fetch
@@ -76,24 +75,24 @@ class MindClusters:
 
     @classmethod
     def read(cls, agent_id: UUID) -> MindClusters | None:
-        """Read the mind's clusters in the open transaction; None for an agent without a mind. Six statements."""
+        """Read the mind's clusters in the open transaction; None for an agent without a mind. Five statements."""
         mind = Mind.objects.filter(agent_id=agent_id).first()
         if mind is None:
             return None
-        model = model_of(agent_id)
+        model = EmbeddingModel(name=mind.embedding_model, dimension=mind.embedding_dimension)
         rows = fetch(queries.MIND_VECTORS, agent=agent_id, dimension=model.dimension)
         members: dict[UUID, dict[UUID, float]] = {}
         for cluster_id, memory_id, strength in ClusterMember.objects.filter(
             cluster__agent_id=agent_id
         ).values_list("cluster_id", "memory_id", "strength"):
             members.setdefault(cluster_id, {})[memory_id] = strength
-        ids, vectors = decode_vectors([row[:2] for row in rows], len(rows[0][1])) if rows else ([], [[1.0]])
+        ids, vectors = read_vectors([row[:2] for row in rows], model)
         return cls(
             agent_id=agent_id,
             model=model,
             clustered_at=mind.clustered_at,
             ids=ids,
-            vectors=check_vectors(vectors)[: len(ids)],
+            vectors=vectors,
             traits={row[0]: row[2:] for row in rows},
             existing={
                 row[0]: ExistingCluster(
@@ -113,6 +112,14 @@ class MindClusters:
                 ).values_list("source_id", "target_id", "relation", "weight")
             ],
         )
+
+
+def read_vectors(rows: Sequence[tuple[UUID, bytes]], model: EmbeddingModel) -> tuple[list[UUID], Vectors]:
+    """Return the ids and the normalized vectors of rows of an id and a `halfvec` in binary."""
+    if not rows:
+        return [], np.empty((0, model.dimension), dtype=np.float32)
+    ids, vectors = decode_vectors(rows, len(rows[0][1]))
+    return ids, check_vectors(vectors, dimension=model.dimension)
 
 
 def plan_clusters(mind: MindClusters, *, deviations: float) -> ReclusteringPlan:

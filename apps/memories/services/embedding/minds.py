@@ -45,7 +45,11 @@ def check_dimension(model: EmbeddingModel) -> EmbeddingModel:
 
 def model_of(agent_id: UUID) -> EmbeddingModel:
     """Return the model of the agent's vectors, in the open transaction: the installation's for a new mind. One statement."""
-    return _model(fetch(queries.MODEL_OF_MIND, agent=agent_id))
+    rows = fetch(queries.MODEL_OF_MIND, agent=agent_id)
+    if not rows:
+        return installation_model()
+    name, dimension = rows[0]
+    return EmbeddingModel(name=name, dimension=dimension)
 
 
 def query_vector(vector: Sequence[float] | None, model: EmbeddingModel | None) -> dict[str, Any]:
@@ -76,10 +80,3 @@ def _checked_query(vector: Sequence[float]) -> npt.NDArray[np.float32]:
     if not (np.abs(numbers) <= LARGEST).all():
         raise Invalid(f"a query's vector must be finite numbers from -{LARGEST:g} to {LARGEST:g}")
     return numbers
-
-
-def _model(rows: Sequence[tuple[Any, ...]]) -> EmbeddingModel:
-    if not rows:
-        return installation_model()
-    name, dimension = rows[0]
-    return EmbeddingModel(name=name, dimension=dimension)

@@ -94,7 +94,7 @@ def link_memories(*, agent_id: UUID, links: Mapping[UUID, Iterable[tuple[str, fl
             wanted[memory_id, key] = max(check_strength(strength), wanted.get((memory_id, key), 0.0))
     if not wanted:
         return 0
-    # The lock prevents that a concept is merged into another while memories are linked to it.
+    # The lock prevents a concept from being merged into another while memories are linked to it.
     lock_minds([agent_id])
     _check_memories(agent_id, {memory_id for memory_id, _ in wanted})
     # Sorted by key, so that two workers that add the same concepts do not deadlock.

@@ -62,7 +62,11 @@ def find_nodes(agent_id: UUID, ids: Collection[UUID]) -> dict[UUID, GraphNode]:
 
 def require_nodes(agent_id: UUID, nodes: Collection[GraphNode]) -> None:
     """Raise NotFound unless all nodes belong to this agent. One statement."""
-    known = labels_of(agent_id, [node.id for node in nodes], {node.kind for node in nodes})
+    check_known(nodes, labels_of(agent_id, [node.id for node in nodes], {node.kind for node in nodes}))
+
+
+def check_known(nodes: Iterable[GraphNode], known: Collection[GraphNode]) -> None:
+    """Raise NotFound unless all nodes are among the known ones of this agent."""
     for node in nodes:
         if node not in known:
             raise NotFound(f"there is no {node.kind} {node.id} of this agent")
@@ -142,7 +146,7 @@ def relate(*, agent_id: UUID, new: NewRelation) -> TraversedEdge:
     if any(end.kind is GraphNodeKind.BELIEF for end in new.ends):
         # Evidence leads to a proposal, which locks the agent's row after the mind.
         lock_schedule(agent_id)
-    # The lock prevents that an end is purged between the check and the insert.
+    # The lock prevents an end from being purged between the check and the insert.
     lock_minds([agent_id])
     require_nodes(agent_id, new.ends)
     return _insert(agent_id, new)

@@ -18,9 +18,9 @@ from psycopg.errors import QueryCanceled
 
 from apps.memories.models import Edge, Memory
 from apps.memories.services.graph import queries
-from apps.memories.services.graph.relations import labels_of
+from apps.memories.services.graph.relations import check_known, labels_of
 from apps.tenants.statements import fetch
-from arbor.errors import LimitReached, NotFound
+from arbor.errors import LimitReached
 from arbor.memory.relations import (
     ALL_RELATIONS,
     FORWARD_ONLY,
@@ -118,8 +118,7 @@ def find_contradictions(*, agent_id: UUID, about: GraphNode | None = None) -> Tr
     ]
     nodes = {node for first, second, *_ in pairs for node in (first, second)} | ({about} if about else set())
     labels = labels_of(agent_id, [node.id for node in nodes], {node.kind for node in nodes})
-    if about is not None and about not in labels:
-        raise NotFound(f"there is no {about.kind} {about.id} of this agent")
+    check_known([about] if about else [], labels)
     found = tuple(
         Contradiction(
             first=_traversed_node(first, labels),
@@ -171,9 +170,7 @@ def _with_labels(
     required = [start] if also is None else [start, also]
     nodes = {reached_node.node for reached_node in reached.found}.union(required)
     labels = labels_of(agent_id, [node.id for node in nodes], {node.kind for node in nodes})
-    for node in required:
-        if node not in labels:
-            raise NotFound(f"there is no {node.kind} {node.id} of this agent")
+    check_known(required, labels)
     found = tuple(
         _traversed_node(reached_node.node, labels, reached_node)
         for reached_node in reached.found

@@ -8,28 +8,25 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
-import structlog
 from django.conf import settings
 from django.db.models import Q
 from django.db.models.functions import Now
 
 from apps.memories.models import Episode, Memory
-from apps.memories.services.embedding.embedding import embed_query
 from apps.memories.services.embedding.literals import sparsevec_text
-from apps.memories.services.embedding.minds import model_of, query_vector
+from apps.memories.services.embedding.minds import query_vector
 from apps.memories.services.jobs import queries
 from apps.memories.services.jobs.job_runs import JobRunResult, run_job
-from apps.memories.services.store.term_counts import lock_minds, read_frequencies
+from apps.memories.services.recall.recaller import Meaning, embed_meaning
+from apps.memories.services.store.term_counts import lock_minds, read_term_statistics
 from apps.tenants.scope import tenant_transaction
 from apps.tenants.statements import fetch
 from arbor.embedding.models import EmbeddingModel
-from arbor.errors import EmbeddingFailed, Invalid, NotFound
+from arbor.errors import Invalid, NotFound
 from arbor.memory.episodes import EpisodeCandidate, EpisodeScoreComponents, rank_episodes
 from arbor.memory.recall.recall_request import ReadQuery, check_query_text, meaning_text, read_query
 from arbor.memory.text.lexical import counted_indices, query_terms
 from arbor.memory.values import MemoryStatus
-
-log = structlog.get_logger(__name__)
 
 #: The most episodes that a recall returns, and the most memories of an episode that are read at once.
 MAX_LIMIT = 100
@@ -91,7 +88,7 @@ def recall_episodes(
     """Return the episodes of an agent that match a text, best first, each with the components of its score.
 
     An episode is scored by its summary, or, without one, by its best memories. If the embedder fails, only words count.
-    Changes nothing. Four statements. Raises Invalid for an empty or too long text, or a limit outside 1 to 100.
+    Changes nothing. Three statements. Raises Invalid for an empty or too long text, or a limit outside 1 to 100.
     """
     check_query_text(text)
     if not 1 <= limit <= MAX_LIMIT:
@@ -99,15 +96,13 @@ def recall_episodes(
     now = now or datetime.now(UTC)
     with tenant_transaction(tenant_id):
         meaning, reading = _read(agent_id, text, now)
-        model = model_of(agent_id)
-    vector: Sequence[float] | None = None
-    try:
-        vector = embed_query(tenant_id=tenant_id, texts=[meaning], model=model)[0].tolist()
-    except EmbeddingFailed as error:
-        log.warning("recall_lexical_fallback", agent_id=str(agent_id), error=str(error))
+    vector = embed_meaning(tenant_id, agent_id, meaning)
     with tenant_transaction(tenant_id):
         ranked = rank_episodes(
-            _candidates(agent_id, reading, vector, model, now), span=reading.span, now=now, limit=limit
+            _candidates(agent_id, reading, vector, meaning.model, now),
+            span=reading.span,
+            now=now,
+            limit=limit,
         )
         return _with_details(ranked)
 
@@ -131,17 +126,22 @@ def episode_memories(*, episode_id: UUID, after: int = 0, limit: int = 200) -> l
     return [EpisodeMember(**row) for row in rows]
 
 
-def _read(agent_id: UUID, text: str, now: datetime) -> tuple[str, ReadQuery]:
-    """Return the text of a query to embed, and the parsed query.
+def _read(agent_id: UUID, text: str, now: datetime) -> tuple[Meaning, ReadQuery]:
+    """Return the meaning of a query to embed, and the parsed query.
 
     Summaries are scored by the word frequencies of all memories of the agent.
     """
-    df, documents = read_frequencies(agent_id, counted_indices(query_terms(text)))
-    return meaning_text(text, df), read_query(text, df=df, documents=documents, now=now)
+    statistics = read_term_statistics({agent_id: counted_indices(query_terms(text))})[agent_id]
+    meaning = Meaning(text=meaning_text(text, statistics.df), model=statistics.model)
+    return meaning, read_query(text, df=statistics.df, documents=statistics.documents, now=now)
 
 
 def _candidates(
-    agent_id: UUID, reading: ReadQuery, vector: Sequence[float] | None, model: EmbeddingModel, now: datetime
+    agent_id: UUID,
+    reading: ReadQuery,
+    vector: Sequence[float] | None,
+    model: EmbeddingModel | None,
+    now: datetime,
 ) -> list[EpisodeCandidate]:
     values: dict[str, Any] = query_vector(vector, model)
     rows = fetch(

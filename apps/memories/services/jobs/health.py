@@ -246,10 +246,7 @@ def _last_state() -> HealthState | None:
 
 
 def _record_change(health: Health, last: HealthState | None) -> None:
-    findings = [
-        {"state": state.value, "what": what, "remedy": remedy}
-        for state, what, remedy in health.findings[:_MAX_FINDINGS]
-    ]
+    findings = health.as_json()["findings"][:_MAX_FINDINGS]
     write = log.info if health.state is HealthState.OK else log.warning
     write("health_changed", state=health.state.value, was=last and last.value, findings=findings)
     record_platform(

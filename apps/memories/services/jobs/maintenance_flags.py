@@ -67,9 +67,7 @@ def claim_still_waiting(agent_id: UUID, flag: MaintenanceFlag, ids: Collection[U
 
 
 def clear_flag(flag: MaintenanceFlag, ids: Sequence[UUID]) -> int:
-    """Clear a maintenance flag of these memories; return their number. One statement."""
-    if not ids:
-        return 0
+    """Clear a maintenance flag of these memories; return their number. One statement; none without memories."""
     return int(Upkeep.objects.filter(memory_id__in=list(ids)).update(**{flag.value: False}))
 
 
@@ -105,19 +103,17 @@ def store_concepts(agent_id: UUID, concepts: Mapping[UUID, Iterable[tuple[str, f
 def extract_left_out(agent_id: UUID, memory_ids: Collection[UUID]) -> int:
     """Extract concepts by rule from memories that a model repeatedly left out; return their number. In the open transaction."""
     memories = Memory.objects.filter(agent_id=agent_id, id__in=list(memory_ids))
-    texts = list(memories.values_list("id", Left("content", READ_CHARACTERS))) if memory_ids else []
+    texts = memories.values_list("id", Left("content", READ_CHARACTERS))
     concepts = {memory_id: concepts_in(text) for memory_id, text in texts}
     return len(store_concepts(agent_id, concepts)) if concepts else 0
 
 
-def store_weights(agent_id: UUID, scores: Mapping[UUID, float]) -> int:
+def store_appraisals(agent_id: UUID, scores: Mapping[UUID, float]) -> int:
     """Combine the importance of memories with the model's scores, 0 to 1; return the number of memories that still had the flag.
 
     In the open transaction. The new importance is the mean of the present one and the score; an importance of 1 does not change.
     """
     claimed = claim_still_waiting(agent_id, MaintenanceFlag.WEIGH, list(scores))
-    if not claimed:
-        return 0
     memories = Memory.objects.filter(agent_id=agent_id, id__in=claimed).only("tenant_id", "importance")
     changed = []
     for memory in memories.order_by("id").select_for_update():

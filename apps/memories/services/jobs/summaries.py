@@ -125,7 +125,5 @@ def record_failed_summary(agent_id: UUID, episode_id: UUID, reason: str) -> None
 
 
 def reset_failures(episode_ids: Sequence[str]) -> int:
-    """Reset the failures of episodes without a summary, so that they are summarized again; return their number. One statement."""
-    if not episode_ids:
-        return 0
+    """Reset the failures of episodes without a summary, so that they are summarized again; return their number. At most one statement."""
     return int(Episode.objects.filter(id__in=list(episode_ids), summarized_at=None).update(failures=0))

@@ -20,7 +20,6 @@ from apps.memories.services.recall import queries
 from apps.memories.services.recall.mind_cache import CachedMind
 from apps.memories.services.recall.packed_rows import (
     FLOAT,
-    ID,
     INTEGER,
     MOMENT,
     fetch_packed,
@@ -28,7 +27,7 @@ from apps.memories.services.recall.packed_rows import (
     unpack,
     uuid_array,
 )
-from apps.memories.services.recall.scan import Query, ScanResult, StoredText, limited_candidates
+from apps.memories.services.recall.scan import LINK_LAYOUT, Query, ScanResult, StoredText, limited_candidates
 from arbor.memory.activation import levels_after
 from arbor.memory.mind.row_filter import can_answer
 from arbor.memory.mind.rows import Halves
@@ -40,10 +39,9 @@ from arbor.memory.mind.search import (
     column_texts,
     complete_candidates,
 )
-from arbor.memory.recall.candidates import Candidates, Places, microseconds
+from arbor.memory.recall.candidates import Candidates, Flags, Places, microseconds
 from arbor.memory.recall.fusion import ScoreInputs, contenders, lasting_components
 
-_ASSOCIATION = np.dtype([("source", *ID), ("target", *ID), ("share", FLOAT)])
 _USE = np.dtype(
     [("place", INTEGER), ("used", MOMENT), ("uses", INTEGER), ("level", FLOAT), ("active", MOMENT)]
 )
@@ -51,8 +49,6 @@ _USE = np.dtype(
 _NEVER_USED = np.iinfo(np.int64).min
 #: The most memories for each request whose texts are read together with their uses, though only some of them are returned.
 MAX_CONTENTS = 128
-
-
 #: The most memories of a small mind: the state of all of them is read at once, before candidates are known.
 _SMALL_MIND = 100
 
@@ -112,7 +108,7 @@ def read_state(*, sources: Halves, ids: Halves, requests: int) -> MemoryState:
 
 
 def _state(associations: Any, uses: Any, contents: Any, details: Any) -> MemoryState:
-    associated, used = unpack(associations, _ASSOCIATION), unpack(uses, _USE)
+    associated, used = unpack(associations, LINK_LAYOUT), unpack(uses, _USE)
     last = used["used"].astype(np.int64)
     recalled = last != _NEVER_USED
     return MemoryState(
@@ -277,7 +273,7 @@ def _with_state(search: MindSearch, found: ScanResult, rows: Places, state: _Row
 
 
 def _with_uses(
-    search: MindSearch, candidates: Candidates, at: Places, is_candidate: Places, read: Uses
+    search: MindSearch, candidates: Candidates, at: Places, is_candidate: Flags, read: Uses
 ) -> Candidates:
     chosen = is_candidate[read.places]
     places = at[read.places[chosen]]
@@ -295,7 +291,7 @@ def _with_uses(
     return replace(candidates, used=used, uses=uses, level=level)
 
 
-def _texts(at: Places, is_candidate: Places, texts: Sequence[StoredText | None]) -> Mapping[int, StoredText]:
+def _texts(at: Places, is_candidate: Flags, texts: Sequence[StoredText | None]) -> Mapping[int, StoredText]:
     """Return the texts that were read, by the places of their candidates."""
     return {
         place: text

@@ -12,13 +12,12 @@ from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
 from apps.memories.models import Memory
-from apps.memories.services.embedding.embedding import embed_query, embeds_here
+from apps.memories.services.embedding.embedding import embeds_here
 from apps.memories.services.recall import queries
-from apps.memories.services.recall.recaller import Meaning, Recaller, read_best
+from apps.memories.services.recall.recaller import Recaller, embed_meaning, read_best
 from apps.memories.services.recall.scan import Query, ScanResult, filter_conditions, scan, score_inputs
 from apps.tenants.statements import fetch
 from arbor.embedding.models import REFUSED
-from arbor.errors import EmbeddingFailed
 from arbor.memory.recall.fusion import Background, RankedCandidate, rank
 from arbor.memory.recall.recall_request import RecallFilter, RecallRequest
 from arbor.memory.values import MemoryStatus, Recalled, ScoreComponents
@@ -48,7 +47,8 @@ def explain_recall(*, tenant_id: UUID, request: RecallRequest, absent: UUID | No
     """Recall as a person in the open transaction, and explain why the memory `absent` is not recalled."""
     recaller = Recaller()
     (meaning,) = recaller.meanings([(request.agent_id, request.text)])
-    request = replace(request, vector=_vector(tenant_id, meaning), model=meaning.model)
+    vector = embed_meaning(tenant_id, request.agent_id, meaning) if embeds_here(meaning.model) else None
+    request = replace(request, vector=vector, model=meaning.model)
     (query,) = recaller.queries([request])
     found = scan(query)
     (memories,) = read_best([(query, found)])
@@ -57,17 +57,6 @@ def explain_recall(*, tenant_id: UUID, request: RecallRequest, absent: UUID | No
         compared=found.compared,
         absence=_explain_absence(query, found, memories, absent) if absent is not None else None,
     )
-
-
-def _vector(tenant_id: UUID, meaning: Meaning) -> list[float] | None:
-    if not embeds_here(meaning.model):
-        return None
-    try:
-        vectors = embed_query(tenant_id=tenant_id, texts=[meaning.text], model=meaning.model)
-    except EmbeddingFailed:
-        return None
-    vector: list[float] = vectors[0].tolist()
-    return vector
 
 
 def _explain_absence(

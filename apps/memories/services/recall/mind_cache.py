@@ -27,8 +27,8 @@ log = structlog.get_logger(__name__)
 
 type _Key = tuple[UUID, UUID]
 
-#: The number of a mind's memories for each recall before it is loaded; a smaller mind is loaded at its first recall. By then its
-#: scans have cost about as much more as the load will cost (docs/decisions/0014-mind-cache.md).
+#: A mind of n memories is loaded at recall 1 + n // MEMORIES_PER_RECALL: by then, its scans have cost more than recalls from an image
+#: would have, by about the cost of the load (docs/decisions/0014-mind-cache.md).
 MEMORIES_PER_RECALL = 1_000
 #: The seconds within which recalls of a mind are counted together.
 _COUNTING_S = 600.0

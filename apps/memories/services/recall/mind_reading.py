@@ -30,7 +30,6 @@ from apps.tenants.encoding import to_json
 from arbor.embedding.models import EmbeddingModel
 from arbor.embedding.ports import Vectors
 from arbor.memory.mind.rows import NEVER, NO_ROWS, MemoryRows, Snapshot
-from arbor.memory.recall.candidates import Places
 
 _LAYOUT = np.dtype(
     [
@@ -177,7 +176,9 @@ def _vectors(data: Any, lengths: npt.NDArray[Any]) -> Vectors:
     return numbers.astype(np.uint16).view(np.float16).astype(np.float32)
 
 
-def _words(data: Any, lengths: Places) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float32]]:
+def _words(
+    data: Any, lengths: npt.NDArray[np.int64]
+) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float32]]:
     """Decode the terms and weights of all memories, one memory after the other, that `sparsevec_send` wrote."""
     numbers = np.frombuffer(data or b"", ">i4").astype(np.int32)
     counts = lengths[lengths > 0] // 4

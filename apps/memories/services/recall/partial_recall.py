@@ -9,9 +9,9 @@ from uuid import UUID
 import structlog
 from django.conf import settings
 
-from apps.memories.services.embedding.embedding import embed_query
 from apps.memories.services.embedding.minds import model_of, query_vector
 from apps.memories.services.recall import queries
+from apps.memories.services.recall.search import embed_for_agent
 from apps.tenants.scope import tenant_transaction
 from apps.tenants.statements import fetch
 from arbor.embedding.models import EmbeddingModel
@@ -97,10 +97,8 @@ def partial_recall_about(
 
     Without `recalled`, the clusters that match the text while none of their own memories is clear.
     """
-    with tenant_transaction(tenant_id):
-        model = model_of(agent_id)
     try:
-        vector = embed_query(tenant_id=tenant_id, texts=[text], model=model)[0].tolist()
+        vector, model = embed_for_agent(tenant_id=tenant_id, agent_id=agent_id, text=text)
     except EmbeddingFailed as error:
         log.warning("partial_recall_failed", agent_id=str(agent_id), error=str(error))
         return []

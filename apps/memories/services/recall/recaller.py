@@ -157,7 +157,9 @@ def recall(*, tenant_id: UUID, request: RecallRequest, counts: bool = False) -> 
     tries = _TRIES
     while True:
         tries -= 1
-        request = replace(request, vector=_embed(tenant_id, request.agent_id, meaning), model=meaning.model)
+        request = replace(
+            request, vector=embed_meaning(tenant_id, request.agent_id, meaning), model=meaning.model
+        )
         with tenant_transaction(tenant_id):
             minds = recaller.open_minds([request])
             (current,) = recaller.meanings(agent_texts)
@@ -198,15 +200,14 @@ def find_candidates(request: RecallRequest) -> tuple[Query, ScanResult]:
     return query, scan(query)
 
 
-def _embed(tenant_id: UUID, agent_id: UUID, meaning: Meaning) -> Sequence[float] | None:
+def embed_meaning(tenant_id: UUID, agent_id: UUID, meaning: Meaning) -> list[float] | None:
     """Return the query's vector; None if the agent's embedder fails, and words alone decide."""
     try:
-        vector: list[float] = embed_query(tenant_id=tenant_id, texts=[meaning.text], model=meaning.model)[
-            0
-        ].tolist()
+        vectors = embed_query(tenant_id=tenant_id, texts=[meaning.text], model=meaning.model)
     except EmbeddingFailed as error:
         log.warning("recall_lexical_fallback", agent_id=str(agent_id), error=str(error))
         return None
+    vector: list[float] = vectors[0].tolist()
     return vector
 
 

@@ -81,9 +81,8 @@ _LAYOUT = np.dtype(
         ("active", MOMENT),
     ]
 )
-
-
-_LINK_LAYOUT = np.dtype([("source", *ID), ("target", *ID), ("share", FLOAT)])
+#: An association: its source, its target, and the target's share.
+LINK_LAYOUT = np.dtype([("source", *ID), ("target", *ID), ("share", FLOAT)])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,7 +162,8 @@ def scan(query: Query) -> ScanResult:
         "max_seeds": max_seeds,
         "limit": request.limit,
         "documents": query.documents,
-        **association_values(query.weights),
+        "words": query.weights.words,
+        "meaning": query.weights.meaning,
     }
     if around:
         values |= {"from": around[0], "to": around[1]}
@@ -271,7 +271,7 @@ def _found(row: Sequence[Any], now: datetime) -> ScanResult:
     )
     return ScanResult(
         candidates=candidates,
-        links=links_among(candidates.ids, associations),
+        links=_links_among(candidates.ids, associations),
         background=Background(mean=mean, deviation=deviation),
         compared=compared,
         session=session,
@@ -279,16 +279,11 @@ def _found(row: Sequence[Any], now: datetime) -> ScanResult:
     )
 
 
-def association_values(weights: Weights) -> dict[str, Any]:
-    """Return the values of ASSOCIATIONS, besides those of the scan."""
-    return {"words": weights.words, "meaning": weights.meaning}
-
-
-def links_among(ids: npt.NDArray[np.uint64], data: bytes | None) -> Links:
+def _links_among(ids: npt.NDArray[np.uint64], data: bytes | None) -> Links:
     """Unpack the associations between the candidates with these ids; associations with other memories are left out."""
     if not data:
         return NO_LINKS
-    rows = unpack(data, _LINK_LAYOUT)
+    rows = unpack(data, LINK_LAYOUT)
     places = {key: place for place, key in enumerate(_keys(ids))}
     ends = [[places.get(key, -1) for key in _keys(rows[name])] for name in ("source", "target")]
     source, target = np.array(ends, dtype=np.int64)

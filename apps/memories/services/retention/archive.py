@@ -191,7 +191,7 @@ def _check(memory_ids: Sequence[UUID], *, reason: str, actor: str) -> None:
         raise Invalid(f"a reason is 1 to {REASON_LENGTH} characters, got {len(reason)}")
     check_text("a reason", reason)
     if not actor.strip():
-        raise Invalid(f"the actor is `user:NAME`, `cli:NAME` or `system:PART`, got {actor!r}")
+        raise Invalid(f"the actor is `user:NAME`, `cli:NAME`, `token:NAME` or `system:PART`, got {actor!r}")
 
 
 def lock_memories(memory_ids: Sequence[UUID]) -> list[LockedMemory]:

@@ -29,7 +29,7 @@ from arbor.embedding.ports import Vectors
 from arbor.memory.duplicates import says_the_same
 from arbor.memory.values import NewMemory
 
-#: The number of new memories from which on an agent's vectors are read once, instead of scanned for each memory.
+#: The number of new memories from which an agent's vectors are read once, instead of scanned for each memory.
 _MIN_BULK = 8
 
 #: A near memory: its cosine, and its row, whose columns are `queries.PLACED_COLUMNS`.

@@ -16,6 +16,7 @@ from apps.memories.services.store.duplicates import (
     Hit,
     Hits,
     NearSearch,
+    ScoredMemories,
     StepDuplicates,
     by_nearness,
     has_same_meaning,
@@ -134,7 +135,7 @@ class PlacementStep:
             (known for known in same if memory.session or known.can_be_same_as(memory, gap=gap)), None
         )
 
-    def _near(self, number: int, hits: Sequence[Hit]) -> list[tuple[float, PlacedMemory]]:
+    def _near(self, number: int, hits: Sequence[Hit]) -> ScoredMemories:
         """Return the memories with the same meaning, of near rows and of the memories of earlier steps, with their cosines."""
         memory = self._unknown.get(number)
         if memory is None or self._vectors is None or not is_compared(memory):

@@ -89,7 +89,7 @@ def add_source(*, agent_id: UUID, memory_id: UUID, source: Source) -> float:
         raise Invalid(f"only a {MemoryType.SEMANTIC} memory has sources; {memory_id} is {kind}")
     fact = read_detail(MemoryType.SEMANTIC, written)
     assert isinstance(fact, SemanticDetail)
-    known = {source.key for source in fact.sources}
+    known = {other.key for other in fact.sources}
     if len(known) >= MAX_SOURCES and source.key not in known:
         raise LimitReached(f"a fact has at most {MAX_SOURCES} sources; {memory_id} has them")
     fact = fact.with_sources([source])
@@ -100,12 +100,12 @@ def add_source(*, agent_id: UUID, memory_id: UUID, source: Source) -> float:
 
 
 def require_evidence(*, agent_id: UUID, named: Sequence[str]) -> dict[UUID, Evidence]:
-    """Return the memories whose ids these texts are, archived ones too, as evidence by id. One statement; none without texts.
+    """Return the memories with these ids, given as texts, archived ones too, as evidence by id. One statement; none without texts.
 
     Raises NotFound, with the ids, for memories that this agent does not have.
     """
     ids = [id_of(text) for text in dict.fromkeys(named)]
-    rows = Memory.objects.filter(agent_id=agent_id, id__in=ids).values_list(*_EVIDENCE) if ids else ()
+    rows = Memory.objects.filter(agent_id=agent_id, id__in=ids).values_list(*_EVIDENCE)
     found = {row[0]: _evidence(agent_id, *row) for row in rows}
     if missing := [str(memory_id) for memory_id in ids if memory_id not in found]:
         raise NotFound(f"there is no memory {' or '.join(missing)} of this agent")

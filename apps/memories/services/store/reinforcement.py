@@ -85,8 +85,8 @@ class PlacedMemory:
     @classmethod
     def of_row(cls, row: Sequence[Any]) -> PlacedMemory:
         """Build the placed memory of a row, whose columns are `queries.PLACED_COLUMNS`."""
-        memory_id, kind, content, status, occurred_at, expires_at, *weighed, detail = row
-        retention, importance, trust, emotional_valence, role = weighed
+        memory_id, kind, content, status, occurred_at, expires_at, *rest, detail = row
+        retention, importance, trust, emotional_valence, role = rest
         return cls(
             id=memory_id,
             type=MemoryType(kind),

@@ -104,7 +104,7 @@ def change_importance(*, agent_id: UUID, memory_id: UUID, importance: float, rea
         agent_id,
         memory_id,
         actor,
-        f"weighed a memory anew: {reason}",
+        f"changed the importance of a memory: {reason}",
         importance=(before.importance, importance),
     )
 

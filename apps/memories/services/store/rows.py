@@ -38,7 +38,7 @@ from arbor.memory.relations import GraphNodeKind, Relation
 from arbor.memory.values import Retention
 from arbor.signals import Signal, SignalName, memory_data, signal
 
-#: The number of memories stored at once from which on an agent's quotas are checked soon. Fewer, such as a heartbeat's, wait for
+#: The number of memories stored at once from which an agent's quotas are checked soon. Fewer, such as a heartbeat's, wait for
 #: the daily check: a day of heartbeats stores a hundredth of the quota.
 _MIN_GROWTH = 20
 
@@ -195,11 +195,12 @@ def _record_wordings_left_out(agent_id: UUID, left_out: dict[str, int]) -> None:
 
 
 def _record_unarchived(agent_id: UUID, unarchived: Sequence[UUID]) -> None:
+    memories = "memory" if len(unarchived) == 1 else "memories"
     record(
         action=AuditAction.MEMORIES_RESTORED,
         actor=_ACTOR,
         agent_id=agent_id,
-        message=f"{len(unarchived)} archived memories came back: the same was remembered again",
+        message=f"restored {len(unarchived)} archived {memories}: the same was remembered again",
         detail={"memory_ids": [str(memory_id) for memory_id in unarchived]},
     )
 

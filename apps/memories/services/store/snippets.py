@@ -48,22 +48,19 @@ def store_code(messages: Sequence[SourcedTexts]) -> int:
         for text in message.texts
         for block in code_blocks(storable(text))
     ]
-    if blocks:
-        CodeSnippet.objects.bulk_create(
-            [
-                CodeSnippet(
-                    tenant_id=current_tenant(),
-                    agent_id=message.agent_id,
-                    language=block.language,
-                    title=block.title,
-                    code=block.code,
-                    code_hash=block.hash,
-                    source=message.source[:SOURCE_LENGTH],
-                )
-                for message, block in blocks
-            ],
-            ignore_conflicts=True,
+    snippets = [
+        CodeSnippet(
+            tenant_id=current_tenant(),
+            agent_id=message.agent_id,
+            language=block.language,
+            title=block.title,
+            code=block.code,
+            code_hash=block.hash,
+            source=message.source[:SOURCE_LENGTH],
         )
+        for message, block in blocks
+    ]
+    CodeSnippet.objects.bulk_create(snippets, ignore_conflicts=True)
     return len(blocks)
 
 
