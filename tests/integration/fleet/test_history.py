@@ -17,6 +17,7 @@ from apps.authority.models import CapabilityUse
 from apps.authority.services.grants import grant_capability, revoke_capability
 from apps.calls.models import DailyUsage, ExternalCall, LedgerEntry
 from apps.contacts.models import ChatMessage, HookDelivery, OutboxMessage
+from apps.fleet import capability_uses, history
 from apps.fleet.goal_history import RETAINED_NOTES
 from apps.fleet.history import RETAINED_HEARTBEATS, sweep_history
 from apps.goals.models import Goal, Intent, Plan, PlanStep, ProgressNote
@@ -321,7 +322,7 @@ def test_rows_that_are_gone_are_counted_as_none(agent: Agent, monkeypatch: pytes
         done.append(step(agent.tenant_id, agent.id))
         return JobRunResult()
 
-    monkeypatch.setattr("apps.fleet.history.run_job", run_step)
-    monkeypatch.setattr("apps.fleet.capability_uses.run_job", run_step)
+    monkeypatch.setattr(history, "run_job", run_step)
+    monkeypatch.setattr(capability_uses, "run_job", run_step)
     sweep_history()
     assert set(done) == {0}
