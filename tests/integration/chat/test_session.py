@@ -7,7 +7,6 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from django.db import connections
 from django.db.models import F
 
 from apps.agents.models import Agent, AgentState
@@ -20,7 +19,6 @@ from apps.fleet.contact import message_agent
 from apps.heartbeats.models import Heartbeat, HeartbeatStatus
 from apps.heartbeats.services.reports.status import fleet_status
 from apps.heartbeats.services.reports.thoughts import thoughts_of
-from apps.heartbeats.services.schedule import _CLAIM_DUE
 from apps.heartbeats.services.working_memory import rebuild_working_memory
 from apps.memories.models import CodeSnippet, Memory
 from apps.memories.services.retention.archive import archive, purge
@@ -83,25 +81,6 @@ def test_an_agent_in_a_conversation_is_not_shown_as_due(agent: Agent, talk: Talk
     assert 0 < heartbeats.oldest_due_s < 300, "counted from the end of the conversation"
     with tenant_transaction(agent.tenant_id):
         assert read_fleet().due == 1
-
-
-def test_the_dispatcher_finds_due_agents_by_the_index(agent: Agent) -> None:
-    with connections[OPS].cursor() as cursor:
-        cursor.execute("SET LOCAL enable_seqscan = off")
-        cursor.execute(
-            f"EXPLAIN {_CLAIM_DUE}",
-            {
-                "active": "active",
-                "pivot": agent.id,
-                "per_tenant": 5,
-                "budget": 5,
-                "lease": 60,
-                "jitter": 0.05,
-            },
-        )
-        plan = "\n".join(row[0] for row in cursor.fetchall())
-
-    assert "heartbeats_due" in plan
 
 
 def test_a_heartbeat_follows_a_significant_conversation_at_once(

@@ -12,7 +12,7 @@ from apps.agents.models import Agent
 from apps.audit.models import AuditEvent
 from apps.memories.models import Cluster
 from apps.memories.services.clusters.job import recluster_mind
-from apps.memories.services.recall import partial_recall as partial
+from apps.memories.services.recall import search
 from apps.memories.services.store.remember import store
 from apps.tenants.scope import tenant_transaction
 from apps.tenants.services import tenant_by_slug
@@ -59,7 +59,7 @@ def member_of(agent: Agent) -> UUID:
 @pytest.fixture
 def _query_near_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
     """Give every text a vector that is near the center of the cluster, but near none of its memories."""
-    monkeypatch.setattr(partial, "embed_query", lambda **_: np.asarray([0.6 * AXES[0] + 0.8 * AXES[255]]))
+    monkeypatch.setattr(search, "embed_query", lambda **_: np.asarray([0.6 * AXES[0] + 0.8 * AXES[255]]))
 
 
 @pytest.mark.usefixtures("_query_near_cluster")

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Any
+from uuid import UUID
+
 import pytest
 from django.db import connections
 
@@ -84,12 +87,30 @@ def test_a_heartbeats_call_has_no_status_of_a_maintenance_call(fleet: Fleet, age
     ],
 )
 def test_frequent_queries_use_their_index(database: None, statement: str, index: str) -> None:
+    plan = _plan_by_indexes(statement)
+    # On a table without rows an index by tenant costs the same.
+    assert f"using {index} " in plan or f"using {index}_tenant " in plan
+
+
+def test_the_dispatcher_finds_due_agents_by_the_index(database: None) -> None:
+    values = {
+        "active": "active",
+        "pivot": UUID(int=0),
+        "per_tenant": 5,
+        "budget": 5,
+        "lease": 60,
+        "jitter": 0.05,
+    }
+    assert "using heartbeats_due_tenant " in _plan_by_indexes(schedule._CLAIM_DUE, **values)
+
+
+def _plan_by_indexes(statement: str, **values: Any) -> str:
+    """Return the plan of a statement that has to read and to sort by indexes, because its tables are small."""
     with connections[OPS].cursor() as cursor:
         cursor.execute("BEGIN; SET LOCAL enable_seqscan = off; SET LOCAL enable_bitmapscan = off")
         try:
-            cursor.execute(f"EXPLAIN {statement}")
-            plan = "\n".join(line for (line,) in cursor.fetchall())
+            cursor.execute("SET LOCAL enable_sort = off")
+            cursor.execute(f"EXPLAIN {statement}", values or None)
+            return "\n".join(line for (line,) in cursor.fetchall())
         finally:
             cursor.execute("ROLLBACK")
-    # On a table without rows an index by tenant costs the same.
-    assert f"using {index} " in plan or f"using {index}_tenant " in plan

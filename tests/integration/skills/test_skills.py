@@ -125,7 +125,7 @@ def test_skills_that_do_not_fit_the_window_are_refused(
         LimitReached, match=r"agent Ada: the skills take 11,\d+ tokens \(short \d, long 11,"
     ) as refused:
         choose_skills(agent_id=agent.id, names=["short", "long"], actor=ACTOR)
-    assert "its window of 16,384 also holds the rules" in str(refused.value)
+    assert "its window of 16,384 also contains the rules" in str(refused.value)
     choose_skills(agent_id=agent.id, names=["short"], actor=ACTOR)
     with pytest.raises(LimitReached, match="agent Ada: the skills take"):
         replace_skill(text=skill_text("short", "word " * 9_000), actor=ACTOR)
