@@ -21,6 +21,13 @@ ALIASES = (*SERVING, OWNER)
 FILLED = ("django_migrations", "django_content_type", "auth_permission")
 
 
+#: The columns of a table that are not computed from others.
+_STORED_COLUMNS = """
+SELECT attname FROM pg_attribute
+WHERE attrelid = %s::regclass AND attnum > 0 AND NOT attisdropped AND attgenerated = '' ORDER BY attnum
+"""
+
+
 def use_database(owner_url: str) -> None:
     """Point the roles' connections at the database, and close the open ones, which lead to another server."""
     for alias in ALIASES:
@@ -96,25 +103,56 @@ class DatabaseCleaner:
     def __init__(self, session: psycopg.Connection[Any]) -> None:
         self._session = session
         self._session.execute("SET session_replication_role = replica")
-        tables = [
+        self._tables = [
             name
             for (name,) in self._session.execute(
                 "SELECT relname FROM pg_class WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace"
             )
             if name not in FILLED
         ]
-        self._session.execute(_emptying_function(tables))
-        self._saved: set[str] = set()
+        self._session.execute(_emptying_function(self._tables))
+        #: The names under which rows were saved, by table.
+        self._saved: dict[str, set[str]] = {}
+        self._fillings: dict[str, Composed] = {}
 
     def fill(self, table: str, create: Callable[[], object]) -> None:
         """Fill an empty table: by the function for the first time, then with the rows that it has created."""
-        name = Identifier(table)
-        if table in self._saved:
-            self._session.execute(SQL("INSERT INTO public.{0} SELECT * FROM pg_temp.{0}").format(name))
+        if table not in self._fillings:
+            create()
+            self._fillings[table] = self._save_table(table, "filled", "")
             return
-        create()
-        self._session.execute(SQL("CREATE TEMP TABLE {0} AS TABLE public.{0}").format(name))
-        self._saved.add(table)
+        self._session.execute(self._fillings[table])
+
+    def save(self, name: str, *, beside: str = "") -> None:
+        """Save all rows for `insert`, without those that were saved by the name `beside`."""
+        inserts = []
+        for table in self._tables:
+            if self._session.execute(SQL("SELECT FROM public.{} LIMIT 1").format(Identifier(table))).rowcount:
+                inserts.append(self._save_table(table, name, beside))
+        self._session.execute(
+            SQL("CREATE FUNCTION pg_temp.{}() RETURNS void LANGUAGE plpgsql AS $$ BEGIN {} END $$").format(
+                Identifier(f"insert_{name}"), SQL("").join(inserts)
+            )
+        )
+
+    def _save_table(self, table: str, name: str, beside: str) -> Composed:
+        """Copy the rows of a table to a temporary one; return the statement that inserts them."""
+        columns = SQL(", ").join(
+            Identifier(column) for (column,) in self._session.execute(_STORED_COLUMNS, [f"public.{table}"])
+        )
+        saved = Identifier(f"{name}_{table}")
+        rows = SQL("SELECT {} FROM public.{}").format(columns, Identifier(table))
+        if beside in self._saved.get(table, ()):
+            rows += SQL(" EXCEPT SELECT {} FROM pg_temp.{}").format(columns, Identifier(f"{beside}_{table}"))
+        self._session.execute(SQL("CREATE TEMP TABLE {} AS {}").format(saved, rows))
+        self._saved.setdefault(table, set()).add(name)
+        return SQL("INSERT INTO public.{} ({}) OVERRIDING SYSTEM VALUE SELECT * FROM pg_temp.{}; ").format(
+            Identifier(table), columns, saved
+        )
+
+    def insert(self, name: str) -> None:
+        """Insert the rows that were saved by a name; they are as old as the saving."""
+        self._session.execute(SQL("SELECT pg_temp.{}()").format(Identifier(f"insert_{name}")))
 
     def empty(self) -> None:
         """Roll back open transactions and delete all rows."""
