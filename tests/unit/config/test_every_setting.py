@@ -15,6 +15,7 @@ import pytest
 from django.test import override_settings
 
 from apps import providers, web
+from apps.default_model import credentials
 from apps.knowledge.services import indexing
 from apps.memories.services.clusters import job as clustering
 from apps.memories.services.retention.forgetting import forgetting_policy
@@ -33,7 +34,9 @@ from config.environment import data_dir
 from config.pools import worker_pools
 from config.supervisor.fork_server import ForkServer
 from config.supervisor.run_folder import RunFolder
+from tests.support.command_tree import nodes
 from tests.support.settings import FOLDER, read_settings
+from tests.unit.config.test_deployment import names_read, settings_read
 from tests.unit.models.test_token_counts import WORDS
 from workers.schedule import entries
 
@@ -88,6 +91,14 @@ def ttl(kind: Retention) -> Callable[[], Any]:
     return applied("ARBOR_TTL_DAYS", lambda: ttl_of(kind))
 
 
+def credential(setting: str) -> Probe:
+    """Return a probe of the field that a setting fills in the providers' credentials."""
+    return Probe(
+        values=("http://a.example", "http://b.example"),
+        shows=applied(setting, lambda: getattr(credentials.__wrapped__(), setting.lower())),
+    )
+
+
 def limit(setting: str) -> Callable[[], Any]:
     return applied(setting, forgetting_policy)
 
@@ -121,6 +132,10 @@ def planned(name: str) -> Callable[[], Any]:
 
 def history_age(record: Record) -> Callable[[], Any]:
     return lambda: loaded("ARBOR_HISTORY_AGES")[record]
+
+
+def parameter(command: str, name: str) -> Callable[[], Any]:
+    return lambda: nodes()[(command,)].make_context(command, []).params[name]
 
 
 def pool_value(name: str, key: str) -> Callable[[], Any]:
@@ -181,6 +196,18 @@ PROBES: dict[str, Probe] = {
     "REDIS_URL": Probe(
         values=("redis://a:6379/0", "redis://b:6379/0"), shows=lambda: loaded("CELERY_BROKER_URL")
     ),
+    **{
+        name: credential(name)
+        for name in (
+            "OPENAI_API_KEY",
+            "OPENAI_BASE_URL",
+            "OPENROUTER_API_KEY",
+            "ANTHROPIC_API_KEY",
+            "ANTHROPIC_BASE_URL",
+            "GEMINI_API_KEY",
+            "OLLAMA_HOST",
+        )
+    },
     "OPENAI_API_BASE": Probe(
         values=("https://a.example/v1", "https://b.example/v1"), shows=lambda: loaded("OPENAI_BASE_URL")
     ),
@@ -242,6 +269,8 @@ PROBES: dict[str, Probe] = {
         values=("0", "20"), shows=applied("ARBOR_PASSAGE_OVERLAP", indexing.passage_size)
     ),
     "ARBOR_WEB_HOST": Probe(values=("127.0.0.1", "0.0.0.0"), shows=planned("web_host")),
+    "ARBOR_WEB_PROCESSES": Probe(values=("1", "2"), shows=parameter("web", "processes")),
+    "ARBOR_FLOWER_HOST": Probe(values=("127.0.0.1", "0.0.0.0"), shows=parameter("flower", "host")),
     **{setting_of(record): Probe(values=("40", "0"), shows=history_age(record)) for record in Record},
 }
 
@@ -309,7 +338,7 @@ def test_each_setting_is_varied_by_a_test() -> None:
     made_from = _attributes()
     missing = [
         name
-        for name in sorted(_settings() - PROBES.keys() - VARIED_BELOW)
+        for name in sorted(settings_read() - PROBES.keys() - VARIED_BELOW)
         # As a keyword, as a key, as an argument of setattr or setenv, or assigned.
         if not any(
             re.search(rf"\b{word}[\"']?\s*[=:,\]]", tests) for word in {name, *made_from.get(name, ())}
@@ -333,18 +362,13 @@ def test_each_setting_is_read_by_the_code() -> None:
     assert unread == []
 
 
-def _settings() -> set[str]:
-    """Return the names of all settings that the code reads from the environment."""
-    return {name for file in _files("config") for name in _read_names(ast.parse(file.read_text()))}
-
-
 def _attributes() -> dict[str, set[str]]:
     """Return, for each name in the environment, the names in `config.settings` that are made from it."""
     targets: dict[str, set[str]] = {}
     for statement in ast.parse(_text_of_settings()).body:
         if isinstance(statement, ast.Assign | ast.AnnAssign) and statement.value is not None:
             target = statement.targets[0] if isinstance(statement, ast.Assign) else statement.target
-            for name in _read_names(statement.value):
+            for name in names_read(statement.value):
                 targets.setdefault(name, set()).add(ast.unparse(target))
     return targets
 
@@ -353,16 +377,6 @@ def _text_of_settings() -> str:
     """Return the modules of the settings as one text."""
     modules = "\n".join(file.read_text() for file in sorted(FOLDER.glob("*.py")))
     return modules.replace("from __future__ import annotations\n", "")
-
-
-def _read_names(tree: ast.AST) -> Iterator[str]:
-    """Yield the names that `env.…("NAME")`, `secret("NAME")` and `whole_number("NAME")` read."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and node.args and isinstance(node.args[0], ast.Constant):
-            function, name = node.func, node.args[0].value
-            is_env = isinstance(function, ast.Attribute) and ast.unparse(function.value) == "env"
-            if isinstance(name, str) and (is_env or ast.unparse(function) in ("secret", "whole_number")):
-                yield name
 
 
 def _files(*folders: str) -> Iterator[Path]:
