@@ -46,6 +46,7 @@ _FOREIGN = (
     "OPENAI_",
     "ANTHROPIC_",
     "OPENROUTER_",
+    "GEMINI_",
     "OLLAMA_",
     "TEI_",
 )
@@ -56,6 +57,7 @@ _NO_PROVIDERS = dict.fromkeys(
         "OPENAI_BASE_URL",
         "OPENAI_API_BASE",
         "OPENROUTER_API_KEY",
+        "GEMINI_API_KEY",
         "ANTHROPIC_API_KEY",
         "OLLAMA_HOST",
     ),
