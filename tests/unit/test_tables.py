@@ -4,35 +4,14 @@ from __future__ import annotations
 
 import ast
 import re
+import tomllib
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-#: From the ground up, as the contract "Apps have an order" of pyproject.toml.
-ORDER = (
-    "tenants",
-    "audit",
-    "signals",
-    "agents",
-    "authority",
-    "tools",
-    "access",
-    "calls",
-    "memories",
-    "goals",
-    "selves",
-    "workflows",
-    "knowledge",
-    "contacts",
-    "maintenance",
-    "heartbeats",
-    "fleet",
-    "console",
-    "api",
-    "mcp_server",
-)
 #: {(file, table): reason}
 EXCEPTIONS: dict[tuple[str, str], str] = {
     ("apps/goals/services/queries.py", "heartbeats_heartbeat"): (
@@ -55,6 +34,19 @@ EXCEPTIONS: dict[tuple[str, str], str] = {
 _WORD = re.compile(r"\w+")
 
 
+@cache
+def ranks() -> dict[str, int]:
+    """Return the rank of each app from the ground up, by the contract of import-linter; apps of one rank are independent."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    (layers,) = (
+        contract["layers"]
+        for contract in project["tool"]["importlinter"]["contracts"]
+        if contract["name"] == "Apps have an order"
+    )
+    return {app: rank for rank, layer in enumerate(reversed(layers)) for app in layer.split(" | ")}
+
+
+@cache
 def table_owners() -> dict[str, str]:
     """Return the app of each table, read from the models."""
     return {
@@ -82,14 +74,15 @@ def declared_table(model: ast.ClassDef) -> str | None:
 
 
 def tables_above() -> Iterator[tuple[str, str]]:
-    """Yield each file with the tables of higher apps that its strings name."""
+    """Yield each file with the tables of higher and independent apps that its strings name."""
     owners = table_owners()
     for file in sources():
         if len(file.parts) < 3:
             continue
+        app = file.parts[1]
         words = {word for text in strings(parse(file)) for word in _WORD.findall(text)}
         for table in sorted(words & owners.keys()):
-            if ORDER.index(owners[table]) > ORDER.index(file.parts[1]):
+            if owners[table] != app and ranks()[owners[table]] >= ranks()[app]:
                 yield str(file), table
 
 
