@@ -251,7 +251,6 @@ def test_any_order_of_changes_leaves_a_backlog_consistent() -> None:
     run_state_machine_as_test(
         BacklogMachine,
         settings=settings(
-            derandomize=True,
             max_examples=80,
             stateful_step_count=25,
             suppress_health_check=list(HealthCheck),
