@@ -111,7 +111,7 @@ def test_a_chain_outlives_the_key_that_signed_it(
     rotate_authority(actor="user:nora")
     retire_authority(actor="user:nora", force=True)
     # The new key has sealed each chain, also one without anything new to seal.
-    assert [verify_tenant(each).fault_count for each in (tenant, other_tenant)] == [0, 0]
+    assert [verify_tenant(checked).fault_count for checked in (tenant, other_tenant)] == [0, 0]
     assert verify_audit(AuditChain()).fault_count == 0
     assert verify_tenant(tenant, latest=1).fault_count == 0
 

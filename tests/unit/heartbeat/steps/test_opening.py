@@ -146,14 +146,14 @@ def thoughts_in_a_week(**view: Any) -> int:
     count = 0
     for number in range(7 * 24):
         now = NOW + number * HOUR
-        seen = {
+        changes = {
             "environment": Environment(now=now),
             "beat_number": number + 2,
             "working_memory": WorkingMemory(thoughts=[thought]),
         }
         opening = opening_of(recent_activity=RecentActivity(heartbeats=recent[:20]))
         found = FoundState(last_beat_at=thought.at)
-        heartbeat = new_heartbeat(view | seen, opening, moment=moment_of(now=now), found=found)
+        heartbeat = new_heartbeat(view | changes, opening, moment=moment_of(now=now), found=found)
         state = run_step(idle(heartbeat)).state
         if state.idle:
             recent.insert(0, RecentHeartbeat(status="skipped"))
@@ -173,7 +173,7 @@ def thoughts_in_a_week(**view: Any) -> int:
     ],
 )
 def test_blocked_goals_and_seen_proposals_cost_few_thoughts(view: dict[str, Any]) -> None:
-    # An agent without any of these tends its memory at each fifth heartbeat, and reflects in between.
+    # An agent without any of these consolidates its memory at each fifth heartbeat, and reflects in between.
     assert 7 <= thoughts_in_a_week(**view) <= thoughts_in_a_week()
     assert thoughts_in_a_week() < 7 * 24 / 2 < thoughts_in_a_week(goals=[goal()])
 
