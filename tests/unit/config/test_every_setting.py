@@ -53,6 +53,8 @@ OF_DJANGO = {
     "SECURE_HSTS_SECONDS",
     "MAILERS",
 }
+#: A setting as a keyword, assigned, as a key, or as an argument of setattr or setenv.
+VARIED = r"""\b{word}\s*=(?!=)|settings\.{word},|"{word}"[:\]]|(setattr\(\s*settings,|setenv\()\s*"{word}","""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -343,10 +345,7 @@ def test_each_setting_is_varied_by_a_test() -> None:
     missing = [
         name
         for name in sorted(settings_read() - PROBES.keys() - VARIED_BELOW)
-        # As a keyword, as a key, as an argument of setattr or setenv, or assigned.
-        if not any(
-            re.search(rf"\b{word}[\"']?\s*[=:,\]]", tests) for word in {name, *made_from.get(name, ())}
-        )
+        if not any(re.search(VARIED.format(word=word), tests) for word in {name, *made_from.get(name, ())})
     ]
     assert missing == [], "add a probe, or a test that sets it"
 
