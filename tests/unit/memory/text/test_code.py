@@ -30,7 +30,14 @@ def test_fenced_code_blocks_are_found(text: str, blocks: list[tuple[str, str, st
     assert [(block.language, block.title, block.code) for block in code_blocks(text)] == blocks
 
 
-@given(st.text(alphabet="`~ab \n", max_size=200))
+#: Texts of many fences.
+fenced = st.lists(
+    st.sampled_from(["```", "```py", "````", "~~~", "  ~~~~"]) | st.text(alphabet="`~ab ", max_size=6),
+    max_size=20,
+).map("\n".join)
+
+
+@given(fenced)
 def test_code_blocks_of_any_text_are_parts_of_it(text: str) -> None:
     assert all(block.code.strip() and block.code in text for block in code_blocks(text))
 
