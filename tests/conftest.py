@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import os
 import socket
 from collections.abc import Iterator
 from ipaddress import ip_address
@@ -12,9 +11,6 @@ from typing import Any
 import pytest
 
 from tests.support import hypothesis_profiles
-
-#: The prefixes of real providers' settings, which tests and the processes that they start must not read.
-PROVIDER_PREFIXES = ("OPENAI_", "ANTHROPIC_", "OPENROUTER_", "GEMINI_", "OLLAMA_")
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -53,7 +49,7 @@ def _is_beyond_this_machine(family: int, address: Any) -> bool:
 
 @pytest.fixture(autouse=True, scope="session")
 def _no_call_leaves_this_machine() -> Iterator[None]:
-    """Make calls to real models impossible: refuse connections beyond loopback, and remove the providers' settings."""
+    """Make calls to real models impossible, whose settings `tests.environment` removes: refuse connections beyond loopback."""
     really_connect, really_connect_ex = socket.socket.connect, socket.socket.connect_ex
 
     def refuse_other_machines(sock: socket.socket, address: Any) -> None:
@@ -71,7 +67,4 @@ def _no_call_leaves_this_machine() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(socket.socket, "connect", connect)
         patch.setattr(socket.socket, "connect_ex", connect_ex)
-        for name in os.environ:
-            if name.startswith(PROVIDER_PREFIXES):
-                patch.delenv(name)
         yield

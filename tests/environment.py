@@ -7,27 +7,16 @@ import secrets
 import sys
 import tempfile
 
-#: Variables of a developer's servers and providers, beside all that begin with `ARBOR_`.
-_FOREIGN = (
-    "DATABASE_URL",
-    "CELERY_BROKER_URL",
-    "REDIS_URL",
-    "OPENAI_API_KEY",
-    "OPENAI_BASE_URL",
-    "OPENAI_API_BASE",
-    "OPENROUTER_API_KEY",
-    "GEMINI_API_KEY",
-    "ANTHROPIC_API_KEY",
-    "ANTHROPIC_BASE_URL",
-    "OLLAMA_HOST",
-)
+#: Variables of a developer's servers, and how those of the project and of providers begin.
+_SERVERS = ("DATABASE_URL", "CELERY_BROKER_URL", "REDIS_URL")
+_PREFIXES = ("ARBOR_", "OPENAI_", "ANTHROPIC_", "OPENROUTER_", "GEMINI_", "OLLAMA_")
 
 #: Variables that name data for tests outside of the project.
 _DATA = ("ARBOR_LOCOMO_DATA",)
 
-for name in [*_FOREIGN, *(key for key in os.environ if key.startswith("ARBOR_") and key not in _DATA)]:
-    os.environ.pop(name, None)
-    os.environ.pop(f"{name}_FILE", None)
+for name in list(os.environ):
+    if name.removesuffix("_FILE") in _SERVERS or (name.startswith(_PREFIXES) and name not in _DATA):
+        del os.environ[name]
 os.environ["ARBOR_MASTER_KEY"] = secrets.token_hex(32)
 os.environ["ARBOR_DATA_DIR"] = tempfile.mkdtemp(prefix="arbor-tests-")
 os.environ["ARBOR_ENV_FILE"] = ""

@@ -118,7 +118,7 @@ class DialectCache:
             return self._dialects.get(key, default)
 
     def put(self, key: Hashable, dialect: Dialect) -> None:
-        """Store a dialect that the server accepted; the one stored first makes room."""
+        """Store a dialect that the server accepted; the one stored longest ago makes room."""
         with self._lock:
             self._dialects.pop(key, None)
             if len(self._dialects) >= _MOST_DIALECTS:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import tomllib
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -11,29 +12,6 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-#: From the ground up, as the contract "Apps have an order" of pyproject.toml.
-ORDER = (
-    "tenants",
-    "audit",
-    "signals",
-    "agents",
-    "authority",
-    "tools",
-    "access",
-    "calls",
-    "memories",
-    "goals",
-    "selves",
-    "workflows",
-    "knowledge",
-    "contacts",
-    "maintenance",
-    "heartbeats",
-    "fleet",
-    "console",
-    "api",
-    "mcp_server",
-)
 #: {(file, table): reason}
 EXCEPTIONS: dict[tuple[str, str], str] = {
     ("apps/goals/services/queries.py", "heartbeats_heartbeat"): (
@@ -54,6 +32,18 @@ EXCEPTIONS: dict[tuple[str, str], str] = {
     ),
 }
 _WORD = re.compile(r"\w+")
+
+
+@cache
+def ranks() -> dict[str, int]:
+    """Return the rank of each app from the ground up, by the contract of import-linter; apps of one rank are independent."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    (layers,) = (
+        contract["layers"]
+        for contract in project["tool"]["importlinter"]["contracts"]
+        if contract["name"] == "Apps have an order"
+    )
+    return {app: rank for rank, layer in enumerate(reversed(layers)) for app in layer.split(" | ")}
 
 
 @cache
@@ -85,14 +75,15 @@ def declared_table(model: ast.ClassDef) -> str | None:
 
 @cache
 def tables_above() -> list[tuple[str, str]]:
-    """Return each file with the tables of higher apps that its strings name."""
+    """Return each file with the tables of higher and independent apps that its strings name."""
     owners = table_owners()
     found = []
     for file in sources():
         if len(file.parts) < 3:
             continue
+        app = file.parts[1]
         named = owners.keys() & _WORD.findall((ROOT / file).read_text())
-        above = {table for table in named if ORDER.index(owners[table]) > ORDER.index(file.parts[1])}
+        above = {table for table in named if owners[table] != app and ranks()[owners[table]] >= ranks()[app]}
         if above:
             words = {word for text in strings(parse(file)) for word in _WORD.findall(text)}
             found += [(str(file), table) for table in sorted(above & words)]

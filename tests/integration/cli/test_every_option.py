@@ -9,9 +9,9 @@ from uuid import UUID
 import click
 import pytest
 
-from tests.command_tree import commands
 from tests.factories.workflows import SOURCE
 from tests.integration.cli.conftest import Arbor, add_memory
+from tests.support.command_tree import commands
 
 #: An argument that a shell passes in Latin-1, as Python reads it.
 _LATIN_1 = os.fsdecode(b"caf\xe9")

@@ -112,12 +112,17 @@ class AgentMachine(RuleBasedStateMachine):
     new_agent: Callable[..., Agent]
     number = 0
 
-    @initialize(asks=st.booleans())
-    def begin(self, asks: bool) -> None:
+    @initialize(asks=st.booleans(), approved=st.booleans())
+    def begin(self, asks: bool, approved: bool) -> None:
         type(self).number += 1
         self.agent = self.new_agent(self.tenant, name=f"Vega {self.number}")
         if asks:
             self.change_mode(mode=TrustMode.ASK)
+        # So few steps would seldom make a decided approval, or heartbeats that are done and that failed.
+        self.run_heartbeat(kind="remember", sent=10, received=10, cost=None)
+        self.decide(approved=approved)
+        for kind in ("rest", "failure"):
+            self.run_heartbeat(kind=kind, sent=10, received=10, cost=None)
 
     # --- People ----------------------------------------------------------------------------------------------
 

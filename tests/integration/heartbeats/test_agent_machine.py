@@ -37,7 +37,6 @@ def test_any_order_of_acts_leaves_an_agent_consistent(
             settings=settings(
                 # Shrinking would take longer than the test; the steps of a failure are few anyway.
                 phases=[Phase.generate],
-                derandomize=True,
                 max_examples=8,
                 stateful_step_count=15,
                 report_multiple_bugs=False,

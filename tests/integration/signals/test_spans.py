@@ -155,10 +155,11 @@ def test_the_job_runs_only_with_a_collector(
     assert export_spans() == 0
     assert "arbor.outbox.export_spans" not in entries()
 
-    settings.ARBOR_EXPORT_SPANS = True
+    settings.ARBOR_EXPORT_SPANS, settings.OTEL_EXPORTER_OTLP_HEADERS = True, "X-Key=secret"
     assert entries()["arbor.outbox.export_spans"]["options"]["queue"] == "outbox"
 
     def missing(*, service: str, headers: str) -> FakeCollector:
+        assert headers == "X-Key=secret"
         raise ConfigurationInvalid("install opentelemetry-sdk")
 
     monkeypatch.setattr(otlp, "OtlpExporter", missing)

@@ -64,6 +64,12 @@ OWN = replace(ALL, openai_base_url="http://127.0.0.1:8080/v1/", openai_api_key="
             "Bearer k",
         ),
         ("openrouter/a/b", ALL, "https://openrouter.ai/api/v1/chat/completions", "Bearer sk-or-secret"),
+        (
+            "gemini/gemini-flash-latest",
+            ALL,
+            "https://generativelanguage.googleapis.com/v1beta/openai/chat/completions",
+            "Bearer sk-gem-secret",
+        ),
         ("ollama/llama3.2", ALL, "http://gpu.test:9999/v1/chat/completions", None),
         ("ollama/llama3.2", Credentials(), "http://127.0.0.1:11434/v1/chat/completions", None),
     ],

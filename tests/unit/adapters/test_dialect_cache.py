@@ -8,7 +8,7 @@ from arbor.adapters import dialect
 from arbor.adapters.dialect import Dialect, DialectCache, Form
 
 
-def test_the_dialect_stored_first_makes_room(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_dialect_stored_longest_ago_makes_room(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dialect, "_MOST_DIALECTS", 2)
     cache, default, stored = DialectCache(), Dialect(forms=(Form.SCHEMA,)), Dialect(forms=(Form.PLAIN,))
     for key in ("first", "second", "first", "third"):

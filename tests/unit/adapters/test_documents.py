@@ -208,7 +208,7 @@ def test_the_child_reads_as_this_process_does(reader: DocumentReader) -> None:
         (signal.SIGSEGV, DocumentUnreadable),
     ],
 )
-def test_a_child_killed_from_outside_refuses_no_file(
+def test_only_a_child_killed_from_outside_refuses_no_file(
     number: signal.Signals, error: type[Exception], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     command = f"import os, sys; sys.stdin.buffer.read(4); os.kill(os.getpid(), {number.value})"

@@ -200,8 +200,8 @@ def test_no_two_templates_share_a_sentence() -> None:
         name: set(_texts(spec.model_dump(exclude={"required_capabilities"})))
         for name, spec in TEMPLATES.items()
     }
-    for one, other in combinations(sentences, 2):
-        assert not sentences[one] & sentences[other], (one, other)
+    for first, second in combinations(sentences, 2):
+        assert not sentences[first] & sentences[second], (first, second)
 
 
 def _texts(value: object) -> list[str]:

@@ -102,10 +102,13 @@ def test_a_parsed_uri_is_written_back_unchanged(
         assert str(CapabilityUri.parse(text)) == text
 
 
-@given(tail=st.text(max_size=30))
-def test_any_text_is_a_uri_or_capability_invalid(tail: str) -> None:
+PARTS = st.sampled_from(["/", "/a", ".", "*", "%2e", "\\"]) | st.text(max_size=2)
+
+
+@given(prefix=st.just(()) | KNOWN, tail=st.lists(PARTS, max_size=6).map("".join))
+def test_any_text_is_a_uri_or_capability_invalid(prefix: tuple[str, ...], tail: str) -> None:
     try:
-        uri = CapabilityUri.parse("arbor://" + tail)
+        uri = CapabilityUri.parse("arbor://" + "/".join(prefix) + tail)
     except CapabilityInvalid:
         return
     assert CapabilityUri.parse(str(uri)) == uri

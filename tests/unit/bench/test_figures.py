@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 from pathlib import Path
@@ -54,8 +53,7 @@ def test_an_unknown_benchmark_is_refused() -> None:
     )
     assert refused.returncode == 2
     assert "No such command" in refused.stderr
-    with pytest.raises(ValueError, match="Expecting value"):
-        json.loads(refused.stdout)
+    assert refused.stdout == ""
 
 
 @pytest.mark.bar

@@ -12,7 +12,7 @@ from apps.api.api import PATH
 from apps.console.navigation import SECTIONS
 from apps.mcp_server.tools import TOOLS
 from scripts.client_calls import openapi, operation_of, requests_of_client
-from tests.command_tree import commands
+from tests.support.command_tree import commands
 
 PAGE = Path(__file__).parents[3] / "docs" / "reference" / "capabilities.md"
 DOORS = ("command", "operation", "client", "page", "tool")

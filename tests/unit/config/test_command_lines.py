@@ -12,7 +12,7 @@ from pathlib import Path
 import click
 import pytest
 
-from tests.command_tree import ROOT, nodes
+from tests.support.command_tree import ROOT, nodes
 
 CODE = ("arbor", "apps", "workers", "config", "bench")
 #: A command line in backticks, in rich's or HTML's marks, or at the beginning of a text.

@@ -23,7 +23,7 @@ from arbor.agents.template import TrustTier
 from config.cli.commands import agent, memory, memory_graph, memory_upkeep, processes, tenant, tier
 from config.cli.kit.declarations import Run
 from config.pools import PoolKind
-from tests.command_tree import ROOT, commands, nodes, options_of
+from tests.support.command_tree import ROOT, commands, nodes, options_of
 
 #: Given to every command that resolves a tenant, by `tests/integration/cli/test_every_option.py`.
 CALLED_EVERYWHERE = {"--tenant"}
@@ -33,7 +33,7 @@ def test_no_help_loads_a_framework() -> None:
     script = """
 import sys
 from config.cli.main import main
-from tests.command_tree import nodes
+from tests.support.command_tree import nodes
 
 for path in nodes():
     if path == ("manage",):

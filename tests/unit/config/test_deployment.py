@@ -49,7 +49,7 @@ def is_name(text: object) -> bool:
 
 
 def names_read(tree: ast.AST) -> Iterator[str]:
-    """Yield the settings that a module reads: env.str("X") and its like, secret("X"), whole_number("X"), envvar="X" and the like."""
+    """Yield the settings that a module reads, such as by env.str("X"), secret("X") or envvar="X"."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Call):
             name = ast.unparse(node.func)

@@ -15,13 +15,15 @@ import pytest
 from django.test import override_settings
 
 from apps import providers, web
+from apps.default_model import credentials
 from apps.knowledge.services import indexing
 from apps.memories.services.clusters import job as clustering
 from apps.memories.services.retention.forgetting import forgetting_policy
 from apps.memories.services.store.appraisal import ttl_of, word_lists
 from apps.queues import Task
 from apps.tenants.protection import statement_timeout_ms
-from arbor.errors import ConfigurationInvalid
+from apps.tools.services import servers
+from arbor.errors import Invalid
 from arbor.history import Record, setting_of
 from arbor.knowledge.merging import SearchSource, SourceResult, merge, recency_of
 from arbor.memory.values import Retention
@@ -33,7 +35,9 @@ from config.environment import data_dir
 from config.pools import worker_pools
 from config.supervisor.fork_server import ForkServer
 from config.supervisor.run_folder import RunFolder
+from tests.support.command_tree import nodes
 from tests.support.settings import FOLDER, read_settings
+from tests.unit.config.test_deployment import names_read, settings_read
 from tests.unit.models.test_token_counts import WORDS
 from workers.schedule import entries
 
@@ -49,6 +53,10 @@ OF_DJANGO = {
     "SECURE_HSTS_SECONDS",
     "MAILERS",
 }
+#: A setting as a keyword, assigned, as a key, or as an argument of setattr or setenv.
+VARIED = re.compile(
+    r"""\b(\w+)\s*=(?!=)|settings\.(\w+),|"(\w+)"[:\]]|(?:setattr\(\s*settings,|setenv\()\s*"(\w+)","""
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,6 +96,14 @@ def ttl(kind: Retention) -> Callable[[], Any]:
     return applied("ARBOR_TTL_DAYS", lambda: ttl_of(kind))
 
 
+def credential(setting: str) -> Probe:
+    """Return a probe of the field that a setting fills in the providers' credentials."""
+    return Probe(
+        values=("http://a.example", "http://b.example"),
+        shows=applied(setting, lambda: getattr(credentials.__wrapped__(), setting.lower())),
+    )
+
+
 def limit(setting: str) -> Callable[[], Any]:
     return applied(setting, forgetting_policy)
 
@@ -109,6 +125,14 @@ def largest_page() -> Any:
         web.fetch.cache_clear()
 
 
+def is_http_accepted() -> bool:
+    try:
+        servers._valid_url("http://tools.example/mcp")
+    except Invalid:
+        return False
+    return True
+
+
 def planned(name: str) -> Callable[[], Any]:
     def plan() -> Any:
         with pytest.MonkeyPatch.context() as patch:
@@ -121,6 +145,10 @@ def planned(name: str) -> Callable[[], Any]:
 
 def history_age(record: Record) -> Callable[[], Any]:
     return lambda: loaded("ARBOR_HISTORY_AGES")[record]
+
+
+def parameter(command: str, name: str) -> Callable[[], Any]:
+    return lambda: nodes()[(command,)].make_context(command, []).params[name]
 
 
 def pool_value(name: str, key: str) -> Callable[[], Any]:
@@ -181,8 +209,35 @@ PROBES: dict[str, Probe] = {
     "REDIS_URL": Probe(
         values=("redis://a:6379/0", "redis://b:6379/0"), shows=lambda: loaded("CELERY_BROKER_URL")
     ),
+    **{
+        name: credential(name)
+        for name in (
+            "OPENAI_API_KEY",
+            "OPENAI_BASE_URL",
+            "OPENROUTER_API_KEY",
+            "ANTHROPIC_API_KEY",
+            "ANTHROPIC_BASE_URL",
+            "GEMINI_API_KEY",
+            "OLLAMA_HOST",
+        )
+    },
     "OPENAI_API_BASE": Probe(
         values=("https://a.example/v1", "https://b.example/v1"), shows=lambda: loaded("OPENAI_BASE_URL")
+    ),
+    "ARBOR_MCP_ALLOW_HTTP": Probe(
+        values=("false", "true"), shows=applied("ARBOR_MCP_ALLOW_HTTP", is_http_accepted)
+    ),
+    "ARBOR_REACH_OUT_COOLDOWN_H": Probe(
+        values=("1", "0.5"), shows=lambda: loaded("ARBOR_CONTACT_LIMITS").cooldown
+    ),
+    "ARBOR_REACH_OUT_PUBLIC_PER_DAY": Probe(
+        values=("1", "2"), shows=lambda: loaded("ARBOR_CONTACT_LIMITS").public_per_day
+    ),
+    "OTEL_EXPORTER_OTLP_ENDPOINT": Probe(
+        values=("", "http://a.example"), shows=lambda: loaded("ARBOR_EXPORT_SPANS")
+    ),
+    "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": Probe(
+        values=("", "http://a.example"), shows=lambda: loaded("ARBOR_EXPORT_SPANS")
     ),
     "ARBOR_EMAIL_HOST": mail("a.example", "b.example"),
     "ARBOR_EMAIL_PORT": mail("25", "587"),
@@ -242,6 +297,8 @@ PROBES: dict[str, Probe] = {
         values=("0", "20"), shows=applied("ARBOR_PASSAGE_OVERLAP", indexing.passage_size)
     ),
     "ARBOR_WEB_HOST": Probe(values=("127.0.0.1", "0.0.0.0"), shows=planned("web_host")),
+    "ARBOR_WEB_PROCESSES": Probe(values=("1", "2"), shows=parameter("web", "processes")),
+    "ARBOR_FLOWER_HOST": Probe(values=("127.0.0.1", "0.0.0.0"), shows=parameter("flower", "host")),
     **{setting_of(record): Probe(values=("40", "0"), shows=history_age(record)) for record in Record},
 }
 
@@ -260,26 +317,6 @@ def test_a_setting_changes_its_effect(name: str, monkeypatch: pytest.MonkeyPatch
         monkeypatch.setenv(name, value)
         values.append(probe.shows())
     assert values[0] != values[1]
-
-
-@pytest.mark.parametrize(
-    ("name", "value", "reason"),
-    [
-        ("ARBOR_DOCUMENT_MB", "0", "1 to 200, got 0"),
-        ("ARBOR_DOCUMENT_PAGES", "0", "at least 1, got 0"),
-        ("ARBOR_DOCUMENT_CHARACTERS", "0", "at least 1, got 0"),
-        ("ARBOR_DOCUMENT_READ_S", "50", "at most 40 seconds, got 50"),
-        ("ARBOR_DOCUMENT_READ_MB", "64", "at least 128, got 64"),
-        ("ARBOR_PASSAGE_TOKENS", "10", "50 to 2,000 tokens, got 10"),
-        ("ARBOR_PASSAGE_OVERLAP", "200", "half of their 300 tokens, got 200"),
-    ],
-)
-def test_settings_of_documents_are_checked(
-    name: str, value: str, reason: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv(name, value)
-    with pytest.raises(ConfigurationInvalid, match=reason):
-        loaded(name)
 
 
 def test_further_words_of_importance_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -307,11 +344,10 @@ def test_a_tokenizer_counts_for_its_models_and_a_wrong_file_is_found(
 def test_each_setting_is_varied_by_a_test() -> None:
     tests = "\n".join(file.read_text() for file in _files("tests") if file.name != Path(__file__).name)
     made_from = _attributes()
-    # As a keyword, as a key, as an argument of setattr or setenv, or assigned.
-    varied = set(re.findall(r"\b(\w+)[\"']?\s*[=:,\]]", tests))
+    varied = {name for names in VARIED.findall(tests) for name in names}
     missing = [
         name
-        for name in sorted(_settings() - PROBES.keys() - VARIED_BELOW)
+        for name in sorted(settings_read() - PROBES.keys() - VARIED_BELOW)
         if not varied & {name, *made_from.get(name, ())}
     ]
     assert missing == [], "add a probe, or a test that sets it"
@@ -333,18 +369,13 @@ def test_each_setting_is_read_by_the_code() -> None:
     assert unread == []
 
 
-def _settings() -> set[str]:
-    """Return the names of all settings that the code reads from the environment."""
-    return {name for file in _files("config") for name in _read_names(ast.parse(file.read_text()))}
-
-
 def _attributes() -> dict[str, set[str]]:
     """Return, for each name in the environment, the names in `config.settings` that are made from it."""
     targets: dict[str, set[str]] = {}
     for statement in ast.parse(_text_of_settings()).body:
         if isinstance(statement, ast.Assign | ast.AnnAssign) and statement.value is not None:
             target = statement.targets[0] if isinstance(statement, ast.Assign) else statement.target
-            for name in _read_names(statement.value):
+            for name in names_read(statement.value):
                 targets.setdefault(name, set()).add(ast.unparse(target))
     return targets
 
@@ -353,16 +384,6 @@ def _text_of_settings() -> str:
     """Return the modules of the settings as one text."""
     modules = "\n".join(file.read_text() for file in sorted(FOLDER.glob("*.py")))
     return modules.replace("from __future__ import annotations\n", "")
-
-
-def _read_names(tree: ast.AST) -> Iterator[str]:
-    """Yield the names that `env.…("NAME")`, `secret("NAME")` and `whole_number("NAME")` read."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and node.args and isinstance(node.args[0], ast.Constant):
-            function, name = node.func, node.args[0].value
-            is_env = isinstance(function, ast.Attribute) and ast.unparse(function.value) == "env"
-            if isinstance(name, str) and (is_env or ast.unparse(function) in ("secret", "whole_number")):
-                yield name
 
 
 def _files(*folders: str) -> Iterator[Path]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable
 
-import pytest
 from celery import Celery
 from django.utils.asyncio import async_unsafe
 from flower.urls import handlers
@@ -29,9 +28,6 @@ def protected_paths() -> list[str]:
 
 @async_unsafe("A query is refused in the thread of an event loop.")
 def is_operator(name: str, password: str, _address: str) -> bool:
-    # Django's database refuses to work in an event loop.
-    with pytest.raises(RuntimeError, match="no running event loop"):
-        asyncio.get_running_loop()
     return (name, password) == ("operator", "secret")
 
 

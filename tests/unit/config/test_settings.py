@@ -233,6 +233,23 @@ def test_settings_of_heartbeats_have_ranges(name: str, value: str, reason: str) 
 
 
 @pytest.mark.parametrize(
+    ("name", "value", "reason"),
+    [
+        ("ARBOR_DOCUMENT_MB", "0", "1 to 200, got 0"),
+        ("ARBOR_DOCUMENT_PAGES", "0", "at least 1, got 0"),
+        ("ARBOR_DOCUMENT_CHARACTERS", "0", "at least 1, got 0"),
+        ("ARBOR_DOCUMENT_READ_S", "50", "at most 40 seconds, got 50"),
+        ("ARBOR_DOCUMENT_READ_MB", "64", "at least 128, got 64"),
+        ("ARBOR_PASSAGE_TOKENS", "10", "50 to 2,000 tokens, got 10"),
+        ("ARBOR_PASSAGE_OVERLAP", "200", "half of their 300 tokens, got 200"),
+    ],
+)
+def test_settings_of_documents_are_checked(name: str, value: str, reason: str) -> None:
+    with pytest.raises(ConfigurationInvalid, match=re.escape(reason)):
+        read_settings(**{name: value})
+
+
+@pytest.mark.parametrize(
     ("name", "value", "read"),
     [
         ("ARBOR_SEARCH_URL", "http://a", "http://a"),

@@ -1,10 +1,9 @@
-"""Conversations: valid turns, significance, prompts and replies; code blocks, preferences and rebuilt working memory."""
+"""Conversations: valid turns, significance, prompts and replies."""
 
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime, timedelta
-from itertools import permutations
+from datetime import UTC, datetime
 from string import ascii_letters
 
 import pytest
@@ -18,9 +17,6 @@ from arbor.contacts.chat_reply import read_chat_reply, reflex_answer
 from arbor.contacts.chat_view import ChatView, TurnView
 from arbor.contacts.values import Speaker
 from arbor.errors import Invalid, ReplyInvalid
-from arbor.heartbeat.working_memory import PastHeartbeat, PastTurn, WorkingMemory, initial_working_memory
-from arbor.memory.text.code import CODE_LENGTH, code_blocks
-from arbor.selves.values import check_preference
 
 NOW = datetime(2026, 1, 2, 3, tzinfo=UTC)
 NONCE = "abcdefabcdefabcd"
@@ -245,62 +241,3 @@ def test_the_reflex_policy_does_not_quote_the_agent() -> None:
 
     assert "The ferry is late." in reply
     assert "I answer by rule." not in reply
-
-
-@pytest.mark.parametrize(
-    ("text", "blocks"),
-    [
-        ("no code", []),
-        ("``` no fence ```", []),
-        (
-            "A loop:\n```python\nfor x in y:\n    pass\n```\nand\n~~~\nz\n~~~",
-            [("python", "A loop", "for x in y:\n    pass"), ("", "and", "z")],
-        ),
-        ("```\n\n```", []),
-        ("```py\nnever closed", []),
-        ("````md\n```inner```\n````", [("md", "", "```inner```")]),
-        (f"```\n{'x' * (CODE_LENGTH + 1)}\n```", []),
-    ],
-)
-def test_fenced_code_blocks_are_found(text: str, blocks: list[tuple[str, str, str]]) -> None:
-    assert [(block.language, block.title, block.code) for block in code_blocks(text)] == blocks
-
-
-@given(st.text(alphabet="`~ab \n", max_size=200))
-def test_code_blocks_of_any_text_are_parts_of_it(text: str) -> None:
-    assert all(block.code.strip() and block.code in text for block in code_blocks(text))
-
-
-@pytest.mark.parametrize(
-    ("key", "value"),
-    [("", "v"), ("k\n", "v\nw"), ("k" * 61, "v"), ("k", ""), ("k", "v" * 301), ("k", "a\0"), ("k'; --", "v")],
-)
-def test_an_invalid_preference_is_refused(key: str, value: str) -> None:
-    with pytest.raises(Invalid):
-        check_preference(key, value)
-
-
-def test_the_key_of_a_preference_is_lower_cased() -> None:
-    assert check_preference(" Tone of Voice ", " short ") == ("tone of voice", "short")
-
-
-def test_working_memory_is_rebuilt_from_events_in_any_order() -> None:
-    events: list[PastHeartbeat | PastTurn] = [
-        PastHeartbeat(at=NOW, thinking="one", concerns=["a", "b"], curiosity=["why?"], acted=True),
-        PastHeartbeat(at=NOW + timedelta(hours=1), thinking="two", resolved=["A"], user_waiting=True),
-        PastTurn(at=NOW + timedelta(hours=2), human="nora", conversation="c", thinking="three", over=False),
-    ]
-
-    initial = WorkingMemory(agent_id="1", name="Ada", started_at=NOW)
-
-    results = {
-        initial_working_memory(initial, order, active_goals=["g"] * 12).model_dump_json()
-        for order in permutations(events)
-    }
-
-    (only,) = results
-    memory = initial_working_memory(initial, events, active_goals=["g"] * 12)
-    assert memory.model_dump_json() == only
-    assert [thought.text for thought in memory.thoughts] == ["one", "two", "three"]
-    assert (memory.concerns, memory.curiosity, memory.current_human) == (["b"], ["why?"], "nora")
-    assert (len(memory.active_goals), memory.talked, memory.name) == (10, 1, "Ada")

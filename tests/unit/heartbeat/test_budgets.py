@@ -180,10 +180,6 @@ def test_an_invalid_cost_cannot_be_spent(energy: float, cost: float) -> None:
         BUDGET.spend(energy, cost)
 
 
-def test_regeneration_and_maximum_are_configurable() -> None:
-    assert EnergyBudget(regeneration=3, maximum=5).begin(BudgetBalance(energy=4)) == 5
-
-
 @pytest.mark.parametrize(
     ("action", "cost"),
     [

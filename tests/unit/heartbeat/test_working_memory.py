@@ -1,9 +1,10 @@
-"""The working memory after heartbeats and conversations, and stored situations."""
+"""The working memory after heartbeats and conversations, rebuilt from them, and stored situations."""
 
 from __future__ import annotations
 
 import json
 from datetime import timedelta
+from itertools import permutations
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from arbor.errors import Invalid
 from arbor.heartbeat.situation import Situation
 from arbor.heartbeat.working_memory import (
     PastHeartbeat,
+    PastTurn,
     Thought,
     WorkingMemory,
     after_conversation,
@@ -22,6 +24,7 @@ from arbor.heartbeat.working_memory import (
     after_turn,
     as_stored,
     idle_intervals,
+    initial_working_memory,
     with_goals,
 )
 from tests.unit.heartbeat.builders import NOW, full_situation, situation
@@ -245,3 +248,25 @@ def test_new_goals_are_appended_to_the_known_ones() -> None:
 def test_a_working_memory_without_a_list_of_thoughts_is_invalid(thoughts: object) -> None:
     with pytest.raises(ValidationError):
         WorkingMemory.model_validate({"version": 3, "thoughts": thoughts})
+
+
+def test_working_memory_is_rebuilt_from_events_in_any_order() -> None:
+    events: list[PastHeartbeat | PastTurn] = [
+        PastHeartbeat(at=NOW, thinking="one", concerns=["a", "b"], curiosity=["why?"], acted=True),
+        PastHeartbeat(at=NOW + timedelta(hours=1), thinking="two", resolved=["A"], user_waiting=True),
+        PastTurn(at=NOW + timedelta(hours=2), human="nora", conversation="c", thinking="three", over=False),
+    ]
+
+    initial = WorkingMemory(agent_id="1", name="Ada", started_at=NOW)
+
+    results = {
+        initial_working_memory(initial, order, active_goals=["g"] * 12).model_dump_json()
+        for order in permutations(events)
+    }
+
+    (only,) = results
+    memory = initial_working_memory(initial, events, active_goals=["g"] * 12)
+    assert memory.model_dump_json() == only
+    assert [thought.text for thought in memory.thoughts] == ["one", "two", "three"]
+    assert (memory.concerns, memory.curiosity, memory.current_human) == (["b"], ["why?"], "nora")
+    assert (len(memory.active_goals), memory.talked, memory.name) == (10, 1, "Ada")

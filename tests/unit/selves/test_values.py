@@ -1,4 +1,4 @@
-"""Valid beliefs and aspects."""
+"""Valid beliefs, aspects and preferences."""
 
 from __future__ import annotations
 
@@ -8,7 +8,14 @@ from typing import Any
 import pytest
 
 from arbor.errors import Invalid
-from arbor.selves.values import TEXT_LENGTH, AspectKind, BeliefCategory, NewAspect, NewBelief
+from arbor.selves.values import (
+    TEXT_LENGTH,
+    AspectKind,
+    BeliefCategory,
+    NewAspect,
+    NewBelief,
+    check_preference,
+)
 
 
 def belief(**changes: Any) -> NewBelief:
@@ -41,3 +48,16 @@ def test_an_invalid_belief_is_refused_with_the_reason(changes: dict[str, Any], m
 def test_an_invalid_aspect_is_refused_with_the_reason(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(Invalid, match=message):
         NewAspect(**({"content": "A scout.", "kind": AspectKind.SELF_CONCEPT} | changes))
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("", "v"), ("k\n", "v\nw"), ("k" * 61, "v"), ("k", ""), ("k", "v" * 301), ("k", "a\0"), ("k'; --", "v")],
+)
+def test_an_invalid_preference_is_refused(key: str, value: str) -> None:
+    with pytest.raises(Invalid):
+        check_preference(key, value)
+
+
+def test_the_key_of_a_preference_is_lower_cased() -> None:
+    assert check_preference(" Tone of Voice ", " short ") == ("tone of voice", "short")

@@ -58,7 +58,7 @@ def window_of_last(agent: Agent) -> int | None:
 def test_later_prompts_fit_by_what_the_provider_counted(
     fleet: Fleet, agent: Agent, scripted: Script, monkeypatch: pytest.MonkeyPatch, settings: Any
 ) -> None:
-    settings.ARBOR_MODEL_CONTEXT = 16_384
+    settings.ARBOR_MODEL_CONTEXT, settings.ARBOR_MODEL_MAX_TOKENS = 16_384, 2_000
     model = script_ratio(monkeypatch, scripted, ratio=2.0)
     for _ in range(3):
         run_heartbeat(fleet, agent)
@@ -75,7 +75,7 @@ def test_later_prompts_fit_by_what_the_provider_counted(
 
     assert window_of_last(agent) == 8_192
     # The limit of the reply is in the model's own tokens.
-    assert model.requests[-1].max_tokens == 4_096
+    assert model.requests[-1].max_tokens == 2_000
     assert len(model.requests[-1].system) < len(model.requests[0].system)
     last = heartbeats_of(agent)[-1]
     assert replay_of(last).differences == []

@@ -340,12 +340,12 @@ def test_tokens_are_estimated_by_script(text: str, least: int, most: int) -> Non
 
 
 def test_chinese_percepts_fit_the_window_too() -> None:
-    seen = situation(
+    view = situation(
         percepts=[percept("灯塔看守人在黎明时分数着渡船。" * 200, id=f"p{n}") for n in range(5)],
         recent=[memory(f"a{n}", content="看守人" * 300) for n in range(10)],
     )
 
-    prompt = build_prompt(seen, "", NONCE, window=8_192, reply_tokens=4_096)
+    prompt = build_prompt(view, "", NONCE, window=8_192, reply_tokens=4_096)
 
     assert sum(section.tokens for section in prompt.sections) < 8_192
     assert prompt.percepts

@@ -153,12 +153,12 @@ def test_pursuit_executes_the_next_step_or_a_substitute(action: str, executed: s
 
 def test_pursuit_executes_different_steps_together() -> None:
     steps = [intent(name, action=name) for name in ("reflect", "connect", "synthesize")]
-    seen = situation(
+    view = situation(
         mode=Mode.GOAL_PURSUIT, goals=[goal()], intents=steps, relevant=[memory("pier"), memory("crane")]
     )
 
-    assert action_names(reflex(seen)) == ["reflect", "connect", "synthesize"]
-    assert action_names(reflex(seen.model_copy(update={"energy": 3.0}))) == ["reflect", "connect"]
+    assert action_names(reflex(view)) == ["reflect", "connect", "synthesize"]
+    assert action_names(reflex(view.model_copy(update={"energy": 3.0}))) == ["reflect", "connect"]
 
 
 def test_an_aspiration_is_neither_planned_nor_completed() -> None:

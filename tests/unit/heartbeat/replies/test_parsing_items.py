@@ -9,66 +9,7 @@ import pytest
 
 from arbor.heartbeat.replies.parsing import parse_reply
 from arbor.heartbeat.replies.reply import Reply
-from tests.unit.heartbeat.replies.reply_checks import assert_parsed, dropped_items, parse
-
-WHOLE: dict[str, Any] = {
-    "thinking": "hm",
-    "actions": [
-        {"action": "recall", "params": {"query": "x"}, "reasoning": "why", "goal_id": "g", "intent_id": None}
-    ],
-    "memory_notes": [{"text": "noted", "referenced_date": "2025-05-01"}],
-    "goal_updates": [
-        {
-            "goal_id": "g",
-            "progress": 0.5,
-            "note": "half",
-            "state": None,
-            "reason": None,
-            "blocked_by": "no wind",
-            "met": [],
-        }
-    ],
-    "new_goals": [
-        {
-            "title": "Sail",
-            "description": "out",
-            "layer": "task",
-            "source": "external",
-            "parent_goal_id": None,
-            "deadline": "2026-02-01T18:00:00Z",
-            "expected_reward": 0.3,
-        }
-    ],
-    "concerns": ["wind"],
-    "curiosity": ["islands"],
-    "decompositions": [
-        {
-            "goal_id": "g",
-            "intentions": [
-                {
-                    "action": "recall",
-                    "description": "look",
-                    "precondition": "it is day",
-                    "postcondition": "I have seen it",
-                    "estimated_ticks": 2,
-                    "follows": "memory",
-                }
-            ],
-            "estimated_ticks": 3,
-            "estimated_cost": 4.5,
-            "risk": 0.2,
-            "dependencies": ["a boat"],
-        }
-    ],
-    "proposal_decisions": [{"proposal_id": "p", "decision": "defer", "reason": "later"}],
-    "identity_insights": [
-        {"kind": "value", "content": "I like maps", "confidence": 0.8, "evidence": ["m1", "m2"]}
-    ],
-    "peer_notes": [
-        {"peer": "otto", "outcome": "partial", "competence": 0.5, "reliability": None, "interests": ["knots"]}
-    ],
-    "resolved": ["wind"],
-}
+from tests.unit.heartbeat.replies.reply_checks import WHOLE, assert_parsed, dropped_items, parse
 
 
 def test_a_valid_reply_is_read_completely() -> None:

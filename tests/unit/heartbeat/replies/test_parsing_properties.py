@@ -14,25 +14,10 @@ from hypothesis import strategies as st
 from arbor.errors import ReplyInvalid
 from arbor.heartbeat.replies.parsing import parse_reply
 from arbor.heartbeat.replies.reply import REPLY_KEYS, Reply
+from tests.unit.heartbeat.replies.reply_checks import WHOLE
 
 #: A NUL, plain or escaped in JSON.
 _NUL = re.compile(r"\x00|(?<!\\)(?:\\\\)*\\u0000")
-WHOLE: dict[str, Any] = {
-    "thinking": "hm",
-    "actions": [
-        {"action": "recall", "params": {"query": "x"}, "reasoning": "why", "goal_id": "g", "intent_id": None}
-    ],
-    "memory_notes": [{"text": "noted", "referenced_date": "2025-05-01"}],
-    "goal_updates": [{"goal_id": "g", "progress": 0.5, "note": "half", "state": None, "reason": None}],
-    "new_goals": [
-        {"title": "Sail", "description": "out", "layer": "task", "source": "external", "parent_goal_id": None}
-    ],
-    "concerns": ["wind"],
-    "curiosity": ["islands"],
-    "decompositions": [{"goal_id": "g", "intentions": [{"action": "recall", "description": "look"}]}],
-}
-
-
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=10),
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=10), inner, max_size=4),

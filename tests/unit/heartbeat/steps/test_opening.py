@@ -146,14 +146,14 @@ def thoughts_in_a_week(**view: Any) -> int:
     count = 0
     for number in range(7 * 24):
         now = NOW + number * HOUR
-        seen = {
+        changes = {
             "environment": Environment(now=now),
             "beat_number": number + 2,
             "working_memory": WorkingMemory(thoughts=[thought]),
         }
         opening = opening_of(recent_activity=RecentActivity(heartbeats=recent[:20]))
         found = FoundState(last_beat_at=thought.at)
-        heartbeat = new_heartbeat(view | seen, opening, moment=moment_of(now=now), found=found)
+        heartbeat = new_heartbeat(view | changes, opening, moment=moment_of(now=now), found=found)
         state = run_step(idle(heartbeat)).state
         if state.idle:
             recent.insert(0, RecentHeartbeat(status="skipped"))

@@ -179,8 +179,8 @@ def test_the_mode_is_chosen_and_part_of_the_situation(view: dict[str, Any], mode
 
 def test_consolidation_has_actions_of_its_own() -> None:
     allowed = ["recall", "maintain", "inquire_deep", "reach_out_user", "brainstorm_goals", "rest"]
-    seen = situation(beat_number=5, actions=ACTIONS.offers(allowed))
-    consolidating = Answers().run(select_mode(heartbeat_of(situation=seen, allowed=allowed))).state
+    view = situation(beat_number=5, actions=ACTIONS.offers(allowed))
+    consolidating = Answers().run(select_mode(heartbeat_of(situation=view, allowed=allowed))).state
     reply = Reply(actions=[ProposedAction(action="inquire_deep", params={"question": "How deep?"})])
     decided = Answers().run(decide(replace(consolidating, reply=reply))).state
 
@@ -190,6 +190,6 @@ def test_consolidation_has_actions_of_its_own() -> None:
     assert (decision.verdict, CONSOLIDATION_REFUSAL in decision.reason) == (DecisionVerdict.TOO_SOON, True)
     # At any other heartbeat they are offered.
     later = (
-        Answers().run(select_mode(heartbeat_of(situation=seen.model_copy(update={"beat_number": 6})))).state
+        Answers().run(select_mode(heartbeat_of(situation=view.model_copy(update={"beat_number": 6})))).state
     )
     assert len(later.situation.actions) == len(allowed)

@@ -162,7 +162,7 @@ def test_an_insight_that_is_an_aspect_already_is_dropped() -> None:
     assert "already" in result.state.present.dropped[0].reason
 
 
-def test_a_memory_named_twice_is_one_piece_of_evidence() -> None:
+def test_a_memory_named_twice_is_evidence_once() -> None:
     item = insight(evidence=[MEMORY.hex, f" {str(MEMORY).upper()} ", str(MEMORY)])
     answers = Answers({OwnMemories: frozenset({MEMORY}), Propose: ProposalOutcome()})
     answers.run(identity_insights(heartbeat_of(reply=Reply(identity_insights=[item]))))

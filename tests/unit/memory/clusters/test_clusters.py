@@ -38,8 +38,6 @@ from arbor.memory.clusters.links import (
 )
 from arbor.memory.clusters.reclustering import recluster
 from arbor.memory.relations import Relation
-from arbor.memory.text.keywords import default_name, keywords, terms_in
-from arbor.memory.text.lexical import term_index, term_of
 
 IDS = [UUID(int=number) for number in range(400)]
 
@@ -234,7 +232,7 @@ def test_ids_and_vectors_of_different_lengths_are_refused() -> None:
         recluster([IDS[0], IDS[0]], mind_vectors(1)[:2], [])
 
 
-# --- Feeling and words -------------------------------------------------------------------------------
+# --- Feeling -----------------------------------------------------------------------------------------
 
 
 def test_a_cluster_has_the_mean_valence_of_its_members() -> None:
@@ -246,41 +244,6 @@ def test_a_cluster_has_the_mean_valence_of_its_members() -> None:
     )
     assert (feeling.valence, feeling.intensity, feeling.importance) == pytest.approx((-0.2, 0.4, 0.75))
     assert emotional_signature([]).importance == 0
-
-
-def test_keywords_are_usual_here_and_rare_elsewhere() -> None:
-    texts = ["She was baking bread, and it smelled.", "We bake on Sundays.", "Baking bread, we talked."]
-    df = {term_index(term_of(word)): count for word, count in (("bake", 3), ("bread", 2), ("talked", 90))}
-    assert keywords(texts, df, 100) == ("baking", "bread")
-    assert default_name(("baking", "bread", "oven", "crust")) == "baking, bread, oven"
-    assert default_name(()) == "(no words)"
-    assert keywords([], {}, 0) == keywords(["of the and 42"], {}, 5) == ()
-    assert keywords(["Bread."], {}, 0) == ()
-    assert term_index(term_of("bread")) in terms_in(texts)
-
-
-def test_ids_and_refusals_are_no_keywords() -> None:
-    refusal = "I could not remember: not done: no grant of yours covers arbor://actions/execute/remember."
-    texts = [
-        f"Heartbeat {n}. I heard: “The crane delegates its step 01a220c1-9c52-71b2-8478-f250d90b9e52.” {refusal}"
-        for n in range(3)
-    ]
-    assert keywords(texts, {}, 30) == ("crane",)
-
-
-def test_the_fixed_phrases_of_narratives_are_no_keywords() -> None:
-    told = "I had goals but no plan. I thought: “{}” I did nothing. I spent 0 energy and have 20 left."
-    narratives = [f"Heartbeat {n}. {told.format('The crane stands still.')}" for n in range(3)]
-    assert keywords(narratives, {}, 30) == ("crane", "stands", "still")
-    assert keywords([f"Heartbeat {n}. {told.format('')}" for n in range(3)], {}, 30) == ()
-    assert "energy" in keywords(["Energy is dear."] * 3, {}, 30)
-
-
-@given(st.lists(st.text(max_size=30), max_size=6), st.integers(0, 50))
-def test_keywords_never_fail_and_are_few(texts: list[str], documents: int) -> None:
-    words = keywords(texts, {}, documents)
-    assert len(words) <= 8
-    assert len(set(words)) == len(words)
 
 
 # --- Partial recalls ---------------------------------------------------------------------------------

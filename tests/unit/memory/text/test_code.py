@@ -1,12 +1,45 @@
-"""Fenced code: which lines close a fence, and the cost of fences that are never closed."""
+"""Fenced code: blocks with their titles, the lines that close a fence, and the cost of fences that are never closed."""
 
 from __future__ import annotations
 
 import time
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from arbor.memory.text.code import code_blocks, left_out_code, without_code
+from arbor.memory.text.code import CODE_LENGTH, code_blocks, left_out_code, without_code
+
+
+@pytest.mark.parametrize(
+    ("text", "blocks"),
+    [
+        ("no code", []),
+        ("``` no fence ```", []),
+        (
+            "A loop:\n```python\nfor x in y:\n    pass\n```\nand\n~~~\nz\n~~~",
+            [("python", "A loop", "for x in y:\n    pass"), ("", "and", "z")],
+        ),
+        ("```\n\n```", []),
+        ("```py\nnever closed", []),
+        ("````md\n```inner```\n````", [("md", "", "```inner```")]),
+        (f"```\n{'x' * (CODE_LENGTH + 1)}\n```", []),
+    ],
+)
+def test_fenced_code_blocks_are_found(text: str, blocks: list[tuple[str, str, str]]) -> None:
+    assert [(block.language, block.title, block.code) for block in code_blocks(text)] == blocks
+
+
+#: Texts of many fences.
+fenced = st.lists(
+    st.sampled_from(["```", "```py", "````", "~~~", "  ~~~~"]) | st.text(alphabet="`~ab ", max_size=6),
+    max_size=20,
+).map("\n".join)
+
+
+@given(fenced)
+def test_code_blocks_of_any_text_are_parts_of_it(text: str) -> None:
+    assert all(block.code.strip() and block.code in text for block in code_blocks(text))
 
 
 @pytest.mark.parametrize(

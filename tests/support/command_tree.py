@@ -10,7 +10,7 @@ import click
 
 from config.cli.main import cli
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 
 
 @cache
