@@ -12,7 +12,7 @@ from apps.agents.models import Agent
 from apps.audit.models import AuditEvent
 from apps.memories.models import Cluster
 from apps.memories.services.clusters.job import recluster_mind
-from apps.memories.services.recall import partial_recall as partial
+from apps.memories.services.recall import search
 from apps.memories.services.store.remember import store
 from apps.tenants.scope import tenant_transaction
 from apps.tenants.services import tenant_by_slug
@@ -24,9 +24,8 @@ MEMBERS, OTHERS = 10, 100
 
 
 @pytest.fixture
-def clustered_vega(arbor: Arbor, one_tenant: str) -> Agent:
+def clustered_vega(vega: str, one_tenant: str) -> Agent:
     """Return an agent with one cluster of ten memories, and a hundred memories outside the cluster."""
-    assert arbor("agent", "create", "Vega", "--template", "Scout").code == 0
     tenant_id = tenant_by_slug(one_tenant).id
     texts = [f"Coltrane and saxophone {number}" for number in range(MEMBERS)]
     texts += [f"Something else {number}" for number in range(OTHERS)]
@@ -35,7 +34,7 @@ def clustered_vega(arbor: Arbor, one_tenant: str) -> Agent:
         cosine * AXES[0] + math.sqrt(1 - cosine**2) * AXES[place + 1] for place, cosine in enumerate(cosines)
     ]
     with tenant_transaction(tenant_id):
-        agent: Agent = Agent.objects.get(name="Vega")
+        agent: Agent = Agent.objects.get(name=vega)
         store(
             agent_id=agent.id,
             memories=[a_memory(text, session="talk", position=place) for place, text in enumerate(texts)],
@@ -59,7 +58,7 @@ def member_of(agent: Agent) -> UUID:
 @pytest.fixture
 def _query_near_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
     """Give every text a vector that is near the center of the cluster, but near none of its memories."""
-    monkeypatch.setattr(partial, "embed_query", lambda **_: np.asarray([0.6 * AXES[0] + 0.8 * AXES[255]]))
+    monkeypatch.setattr(search, "embed_query", lambda **_: np.asarray([0.6 * AXES[0] + 0.8 * AXES[255]]))
 
 
 @pytest.mark.usefixtures("_query_near_cluster")

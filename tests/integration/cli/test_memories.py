@@ -209,17 +209,16 @@ def test_text_in_brackets_is_shown_as_it_is(arbor: Arbor, vega: str) -> None:
 
 
 @pytest.fixture
-def vega_with_talks(arbor: Arbor, one_tenant: str, tmp_path: Path) -> str:
+def vega_with_talks(arbor: Arbor, vega: str, tmp_path: Path) -> str:
     """Return the name of an agent that remembers two talks."""
-    assert arbor("agent", "create", "Vega", "--template", "Scout").code == 0
     for name, texts in {
         "garden": ("Nora planted a quince.", "It blooms."),
         "boat": ("The boat leaks.",),
     }.items():
         talk = tmp_path / f"{name}.jsonl"
         talk.write_text("".join(json.dumps({"role": "user", "content": text}) + "\n" for text in texts))
-        assert arbor("memory", "ingest", str(talk), "--agent", "Vega").code == 0
-    return "Vega"
+        assert arbor("memory", "ingest", str(talk), "--agent", vega).code == 0
+    return vega
 
 
 def test_the_episode_that_a_query_is_about_comes_first(arbor: Arbor, vega_with_talks: str) -> None:
