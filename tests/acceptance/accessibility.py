@@ -10,7 +10,7 @@ from typing import Any
 
 from tests.acceptance.browser import Browser
 
-#: The rules that depend on colours.
+#: The rules that depend on colors.
 COLORS = ("color-contrast",)
 #: The criteria of WCAG 2.0, 2.1 and 2.2, levels A and AA.
 TAGS = ("wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22a", "wcag22aa")
@@ -29,7 +29,7 @@ def find_violations(
 ) -> list[str]:
     """Return the violations of the page that is open: of the given rules, or of all of WCAG A and AA.
 
-    `within` selects the part that is checked. Without `colors`, the rules about colours are left out, which take most of the time.
+    `within` selects the part that is checked. Without `colors`, the rules about colors are left out, which take most of the time.
     """
     only = {"type": "rule", "values": rules} if rules else {"type": "tag", "values": TAGS}
     options: dict[str, Any] = {"runOnly": only}
@@ -39,7 +39,7 @@ def find_violations(
 
 
 class ColorCheck:
-    """Checks colours of text, each combination of colours, sizes and weights once, on whatever page it is."""
+    """Checks colors of text, each combination of colors, sizes and weights once, on whatever page it is."""
 
     def __init__(self) -> None:
         self._checked: set[str] = set()

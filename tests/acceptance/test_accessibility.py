@@ -112,7 +112,7 @@ def rename_scene(world: World, name: str) -> None:
 
 
 def find_faults(scene: AccessScene, page: str, *, within: str = CONTENT) -> list[str]:
-    """Open a page; return its violations, those of colours in light and in dark, and what is too wide on a phone."""
+    """Open a page; return its violations, those of colors in light and in dark, and what is too wide on a phone."""
     browser = scene.browser
     browser.open(f"{scene.address}{page}")
     found = find_violations(browser, within=within, colors=False)
@@ -131,7 +131,9 @@ def find_faults_and_blocked(scene: AccessScene, page: str) -> list[str]:
     found = find_faults(scene, page)
     # Alpine has started, and sets the width of the sidebar.
     scene.browser.evaluate("document.querySelector('[x-on\\\\:click*=openUserLinks]').click()")
-    scene.browser.evaluate("new Promise(done => setTimeout(done, 50))")
+    scene.browser.wait_for(
+        "[...document.querySelectorAll('[x-show=openUserLinks]')].some(box => box.checkVisibility())"
+    )
     return found + [f"{page} blocked: {violation}" for violation in scene.browser.violations()]
 
 

@@ -77,4 +77,4 @@ def test_a_worker_killed_with_a_batch_costs_each_agent_only_a_lease(fleet: RealF
     assert left == []
     assert_exactly_once(fleet)
     ((batched,),) = fleet.rows(BATCHED)
-    assert batched > len(BATCH_POINTS), "hardly any heartbeats were walked together"
+    assert batched > len(BATCH_POINTS), "hardly any heartbeats ran together"

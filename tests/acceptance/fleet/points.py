@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-#: The steps of a heartbeat, in order (`arbor/pipeline/heartbeat.dot`).
+#: The steps that every heartbeat passes, in order (`arbor/pipeline/heartbeat.dot`).
 NODES = (
     "observe",
     "background_checks",
@@ -43,7 +43,7 @@ POINTS = (
     "use of an approval is written",
     "finish is written",
 )
-#: The model whose replies are unreadable; they lead to the one node that other heartbeats do not pass.
+#: The model whose replies are unreadable; they lead to a node that other heartbeats do not pass.
 UNREADABLE = "openai/stub-babble"
 NOP_POINTS = ("nop begins", "nop ends")
 #: The point and the model of each agent of a fleet; an empty model is the default.

@@ -51,7 +51,7 @@ def test_an_invalid_request_names_each_field(owner: Caller) -> None:
     assert fields == {"name", "template", "interval_s", "color"}
 
 
-def test_a_cursor_of_another_list_is_refused(owner: Caller) -> None:
+def test_an_invalid_cursor_or_limit_is_refused(owner: Caller) -> None:
     assert owner.get("/agents", cursor="bm9uc2Vuc2U").status_code == 422
     assert owner.get("/agents", limit=201).status_code == 422
 

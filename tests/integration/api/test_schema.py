@@ -86,14 +86,14 @@ def _try_operation(operation: Any, *, token: str, agents: Any) -> None:
         ("chat", "TurnInput", "text", {}),
     ],
 )
-def test_a_text_of_the_documented_length_is_taken(
+def test_a_text_of_the_documented_length_is_accepted(
     owner: Caller, vega: dict[str, Any], path: str, schema: str, field: str, others: dict[str, Any]
 ) -> None:
     longest = json.loads(DOCUMENT.read_text())["components"]["schemas"][schema]["properties"][field][
         "maxLength"
     ]
-    taken = owner.post(f"/agents/{vega['id']}/{path}", {field: "a" * longest, **others})
-    assert taken.status_code < 300, taken.content
+    accepted = owner.post(f"/agents/{vega['id']}/{path}", {field: "a" * longest, **others})
+    assert accepted.status_code < 300, accepted.content
 
 
 def test_the_committed_document_is_up_to_date() -> None:

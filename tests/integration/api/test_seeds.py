@@ -72,4 +72,4 @@ def test_a_body_that_is_no_seed_is_refused(owner: Caller) -> None:
     )
 
     assert refused.status_code == 422
-    assert "not a seed" in refused.json()["detail"] or "not a whole seed" in refused.json()["detail"]
+    assert "not a whole seed" in refused.json()["detail"]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
-import time
 from collections.abc import Callable
 from typing import Any
 from uuid import UUID, uuid4
@@ -97,6 +96,7 @@ class Subscriber:
     def __init__(self, server: str, caller: Caller, *, last_id: str = "", **query: Any) -> None:
         self.events: list[tuple[str, str]] = []
         self.open, self.over, self._leaving = threading.Event(), threading.Event(), threading.Event()
+        self._arrived = threading.Condition()
         headers = {"Authorization": f"Bearer {caller.token}"} | (
             {"Last-Event-ID": last_id} if last_id else {}
         )
@@ -116,7 +116,9 @@ class Subscriber:
                     if line.startswith("id: "):
                         event_id = line.removeprefix("id: ")
                     elif line.startswith("data: "):
-                        self.events.append((event_id, line.removeprefix("data: ")))
+                        with self._arrived:
+                            self.events.append((event_id, line.removeprefix("data: ")))
+                            self._arrived.notify_all()
                     if self._leaving.is_set():
                         return
         finally:
@@ -128,11 +130,9 @@ class Subscriber:
 
     def wait_for(self, count: int) -> None:
         """Wait until `count` signals have arrived."""
-        for _ in range(1200):
-            if len(self.numbers) >= count:
-                return
-            time.sleep(0.05)
-        raise AssertionError(f"{self.numbers} arrived, not {count}")
+        with self._arrived:
+            has_arrived = self._arrived.wait_for(lambda: len(self.numbers) >= count, timeout=60)
+        assert has_arrived, f"{self.numbers} arrived, not {count}"
 
     def leave(self, emit_next: Callable[[], None]) -> None:
         """Close the connection at the next line, which `emit_next` causes."""

@@ -77,7 +77,7 @@ def test_a_reply_after_the_cancel_is_not_used(agent: Agent, client: TaskClient, 
     task = begin(agent, client)
 
     def reply(_request: ModelRequest) -> str:
-        in_own_connection(lambda: cancel(agent, client, task)).join()
+        in_own_connection(lambda: cancel(agent, client, task)).join(20)
         return model_answer("At nine.")
 
     scripted(reply)

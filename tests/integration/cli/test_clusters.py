@@ -24,9 +24,8 @@ MEMBERS, OTHERS = 10, 100
 
 
 @pytest.fixture
-def clustered_vega(arbor: Arbor, one_tenant: str) -> Agent:
+def clustered_vega(vega: str, one_tenant: str) -> Agent:
     """Return an agent with one cluster of ten memories, and a hundred memories outside the cluster."""
-    assert arbor("agent", "create", "Vega", "--template", "Scout").code == 0
     tenant_id = tenant_by_slug(one_tenant).id
     texts = [f"Coltrane and saxophone {number}" for number in range(MEMBERS)]
     texts += [f"Something else {number}" for number in range(OTHERS)]
@@ -35,7 +34,7 @@ def clustered_vega(arbor: Arbor, one_tenant: str) -> Agent:
         cosine * AXES[0] + math.sqrt(1 - cosine**2) * AXES[place + 1] for place, cosine in enumerate(cosines)
     ]
     with tenant_transaction(tenant_id):
-        agent: Agent = Agent.objects.get(name="Vega")
+        agent: Agent = Agent.objects.get(name=vega)
         store(
             agent_id=agent.id,
             memories=[a_memory(text, session="talk", position=place) for place, text in enumerate(texts)],

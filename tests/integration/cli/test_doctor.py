@@ -28,10 +28,9 @@ from tests.integration.cli.conftest import Arbor
 
 
 @pytest.fixture
-def arbor_with_memory(arbor: Arbor, one_tenant: str) -> Arbor:
+def arbor_with_memory(arbor: Arbor, vega: str) -> Arbor:
     """Return the command line of an installation whose agent has a memory."""
-    assert arbor("agent", "create", "Vega", "--template", "Scout").code == 0
-    assert arbor("remember", "Vega", "The harbour is full.").code == 0
+    assert arbor("remember", vega, "The harbour is full.").code == 0
     return arbor
 
 

@@ -1,4 +1,4 @@
-"""Options that no other test uses, each of which must reach its command."""
+"""Options that no other test uses, tenants that do not exist, and texts that are not UTF-8."""
 
 from __future__ import annotations
 

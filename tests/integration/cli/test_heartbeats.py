@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import queue
-import threading
 from collections.abc import Iterable, Iterator
 from datetime import timedelta
 from uuid import UUID
 
 import pytest
-from django.db import connections
 from django.utils import timezone
 
 from apps import queues
@@ -24,6 +22,7 @@ from apps.tenants.services import tenant_by_slug
 from arbor.errors import TransitionIllegal
 from tests.factories.heartbeats import ProcessFactory
 from tests.integration.cli.conftest import Arbor
+from tests.support.threads import in_own_connection
 
 
 def report_workers(*queues: str, minutes_ago: int = 0) -> None:
@@ -33,19 +32,16 @@ def report_workers(*queues: str, minutes_ago: int = 0) -> None:
 
 
 def run_worker(messages: queue.SimpleQueue[TaskMessage | None]) -> None:
-    try:
-        while (message := messages.get()) is not None:
-            arguments = message.arguments
-            if message.task is Task.ADVANCE:
-                advance_heartbeat(
-                    agent_id=UUID(arguments["agent_id"]),
-                    tenant_id=message.tenant_id,
-                    epoch=arguments["epoch"],
-                )
-            else:
-                execute_call(call_id=UUID(arguments["call_id"]), tenant_id=message.tenant_id)
-    finally:
-        connections.close_all()
+    while (message := messages.get()) is not None:
+        arguments = message.arguments
+        if message.task is Task.ADVANCE:
+            advance_heartbeat(
+                agent_id=UUID(arguments["agent_id"]),
+                tenant_id=message.tenant_id,
+                epoch=arguments["epoch"],
+            )
+        else:
+            execute_call(call_id=UUID(arguments["call_id"]), tenant_id=message.tenant_id)
 
 
 @pytest.fixture
@@ -59,8 +55,7 @@ def fleet(database: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
             messages.put(message)
 
     monkeypatch.setattr(queues, "publish_batched", put)
-    worker = threading.Thread(target=run_worker, args=(messages,))
-    worker.start()
+    worker = in_own_connection(lambda: run_worker(messages))
     yield
     messages.put(None)
     worker.join(60)

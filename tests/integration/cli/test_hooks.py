@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import threading
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
-from django.db import connections
 from django.test import Client, override_settings
 
 from apps.contacts.models import Hook, SignalWebhook
@@ -21,6 +20,7 @@ from tests.factories.contacts import HookDeliveryFactory
 from tests.integration.cli.conftest import Arbor
 from tests.support.api import API_SETTINGS
 from tests.support.hook_requests import hex_signature, standard_request
+from tests.support.threads import await_blocked_session, in_own_connection
 
 
 def test_a_hook_is_created_changed_and_deleted(arbor: Arbor, vega: str) -> None:
@@ -63,23 +63,20 @@ def test_two_changes_of_a_hook_at_once_are_both_made(
     tenant_id = Tenant.objects.using("ops").get().id
 
     def change_urgency() -> None:
-        try:
-            with tenant_transaction(tenant_id):
-                change_hook(hook_id=Hook.objects.get().id, actor="cli:ada", urgent_from=0.5)
-        finally:
-            connections.close_all()
+        with tenant_transaction(tenant_id):
+            change_hook(hook_id=Hook.objects.get().id, actor="cli:ada", urgent_from=0.5)
 
-    other = threading.Thread(target=change_urgency)
+    others: list[Thread] = []
 
     def change_later(**named: Any) -> Hook:
-        other.start()
-        # The other change either ends now, or waits until this one is committed.
-        other.join(1)
+        others.append(in_own_connection(change_urgency))
+        # The other change waits until this one is committed.
+        await_blocked_session()
         return change_hook(**named)
 
     monkeypatch.setattr(hooks, "change_hook", change_later)
-    arbor("contact", "hook", "change", "ops", "--map", "title={a}")
-    other.join()
+    assert arbor("contact", "hook", "change", "ops", "--map", "title={a}").code == 0
+    others[0].join(20)
     (hook,) = arbor("contact", "hook", "list", "--json").json["hooks"]
     assert (hook["urgent_from"], hook["mapping"]["title"]) == (0.5, "{a}")
 

@@ -40,7 +40,7 @@ def test_memories_are_listed_and_filtered(arbor: Arbor, vega: str) -> None:
     assert ids("--session", "nowhere") == ids("--role", "nobody") == ids("--status", "archived") == []
     assert len(ids("--limit", "1")) == 1
     assert arbor("memory", "list", vega, "-k", "1", "--json").json["more"] is True
-    assert f"{short(quince)}" in arbor("memory", "list", vega).out
+    assert short(quince) in arbor("memory", "list", vega).out
     unknown = arbor("memory", "list", vega, "--concept", "astronomy")
     assert unknown.code == 1
     assert "astronomy" in unknown.err

@@ -132,7 +132,7 @@ def test_a_cycle_runs_and_its_heartbeats_can_be_replayed(arbor: Arbor, active_ve
     ]
     assert "the same" in arbor("agent", "replay", first).out
     assert arbor("tenant", "create", "globex").code == 0
-    shown = arbor("agent", "trace", active_vega, "--beat", str(cycle["ticks"][0].get("number", 1))).out
+    shown = arbor("agent", "trace", active_vega, "--beat", str(cycle["ticks"][0]["number"])).out
     assert f"id {first[-8:]}" in shown
     assert "the same" in arbor("agent", "replay", first[-8:]).out
     missing = arbor("agent", "replay", active_vega)

@@ -30,11 +30,15 @@ def test_a_key_in_a_file_is_entered_and_removed(
     assert arbor("provider", "list", "--json").json["providers"] == []
 
 
-def test_a_key_has_one_source(arbor: Arbor, one_tenant: str, provider: ProviderServer) -> None:
+def test_a_key_has_one_source(arbor: Arbor, one_tenant: str) -> None:
     ambiguous = arbor("provider", "add", "openai", "--key-stdin", "--no-key")
     assert ambiguous.code == 2
     assert "one of --key-file, --key-stdin and --no-key" in ambiguous.err
-    provider.key = ""
+
+
+def test_a_server_that_requires_a_key_is_not_added_without_one(
+    arbor: Arbor, one_tenant: str, provider: ProviderServer
+) -> None:
     refused = arbor("provider", "add", "vllm", "--no-key", "--url", provider.base_url)
     assert refused.code == 1
     assert "vllm rejected the key: 401" in refused.err

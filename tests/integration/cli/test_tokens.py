@@ -73,6 +73,7 @@ def test_the_token_itself_is_neither_stored_nor_audited(arbor: Arbor, one_tenant
     tenant = Tenant.objects.using(OPS).get()
     with tenant_transaction(tenant.id):
         row = ApiToken.objects.get()
-        acts = [(act.action, str(act.detail) + act.message) for act in AuditEvent.objects.all()]
+        acts = list(AuditEvent.objects.values_list("action", "message", "detail"))
     assert len(bytes(row.token_hash)) == 32
-    assert ("token.created", True) in [(action, text not in written) for action, written in acts]
+    assert "token.created" in [action for action, *_ in acts]
+    assert text not in str((vars(row), acts))

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import io
-import threading
 from pathlib import Path
+from threading import Thread
 from types import SimpleNamespace
 from typing import Any
 
@@ -22,6 +22,7 @@ from config.cli.contacts import hooks
 from tests.factories.workflows import SOURCE
 from tests.integration.cli import conftest
 from tests.integration.cli.conftest import Arbor
+from tests.support.threads import await_blocked_session, in_own_connection
 
 
 @pytest.fixture
@@ -108,26 +109,23 @@ def test_two_changes_of_a_schedule_at_once_are_both_made(
     real = definitions.change_workflow
 
     def change_times() -> None:
-        try:
-            with tenant_transaction(tenant_id):
-                row = definitions.find_workflow("review")
-                schedule = WorkflowSchedule(cron="0 9 * * *", input={"topic": "a"})
-                request = WorkflowRequest(name="", schedule=schedule)
-                real(workflow_id=row.id, request=request, actor="cli:ada")
-        finally:
-            connections.close_all()
+        with tenant_transaction(tenant_id):
+            row = definitions.find_workflow("review")
+            schedule = WorkflowSchedule(cron="0 9 * * *", input={"topic": "a"})
+            request = WorkflowRequest(name="", schedule=schedule)
+            real(workflow_id=row.id, request=request, actor="cli:ada")
 
-    other = threading.Thread(target=change_times)
+    others: list[Thread] = []
 
     def change_later(**named: Any) -> Workflow:
-        # The change of this command waits until the other one is committed, or read its values before.
-        other.start()
-        other.join(1)
+        others.append(in_own_connection(change_times))
+        # The other change waits until this one is committed.
+        await_blocked_session()
         return real(**named)
 
     monkeypatch.setattr(definitions, "change_workflow", change_later)
-    arbor("workflow", "change", "review", "--zone", "Europe/Berlin")
-    other.join()
+    assert arbor("workflow", "change", "review", "--zone", "Europe/Berlin").code == 0
+    others[0].join(20)
     (listed,) = arbor("workflow", "list", "--json").json["workflows"]
     assert listed["cron"] == "0 9 * * *"
 

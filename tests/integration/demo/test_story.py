@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterable, Iterator
+from functools import partial
+from threading import Thread
 from typing import Any
 
 import pytest
 from django.conf import settings
-from django.db import connections
 
 from apps import queues
 from apps.agents.models import Agent, BuiltinTemplate
@@ -22,6 +22,7 @@ from arbor.models.ports import ScriptedModel
 from config.cli import demo
 from tests.integration.cli.conftest import Arbor
 from tests.integration.heartbeats.conftest import REST
+from tests.support.threads import in_own_connection
 
 
 @pytest.fixture
@@ -140,25 +141,18 @@ def test_a_database_without_templates_says_how_to_start(arbor: Arbor) -> None:
 def fleet(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[queues.TaskMessage]]:
     """Execute each message at once in a thread of its own; return the executed messages."""
     published: list[queues.TaskMessage] = []
-    workers: list[threading.Thread] = []
-
-    def work(message: queues.TaskMessage) -> None:
-        try:
-            inline._run(message)
-        finally:
-            connections.close_all()
+    workers: list[Thread] = []
 
     def publish_batched(messages: Iterable[queues.TaskMessage]) -> None:
         for message in messages:
             published.append(message)
-            workers.append(threading.Thread(target=work, args=[message]))
-            workers[-1].start()
+            workers.append(in_own_connection(partial(inline._run, message)))
 
     monkeypatch.setattr(queues, "publish_batched", publish_batched)
     monkeypatch.setattr(demo, "fleet_is_live", lambda: True)
     yield published
     for worker in workers:
-        worker.join()
+        worker.join(60)
 
 
 def test_running_workers_execute_the_heartbeats(prepared: Arbor, fleet: list[queues.TaskMessage]) -> None:
