@@ -293,7 +293,7 @@ class SectionTabs:
 
 
 def section_tabs(request: HttpRequest) -> SectionTabs | None:
-    """Return the tabs of the section of the current page; None if the section has no other page."""
+    """Return the tabs of the section of the current page; None without a section, or if it has no other page."""
     current = _url_name(request)
     for section in SECTIONS:
         if any(page.is_at(current) for page in section.pages):

@@ -41,7 +41,7 @@ def mode_of(situation: Situation) -> Mode:
         heartbeat_number=situation.beat_number,
         active_goals=work or pending,
         pending_intents=pending,
-        much_was_talked=situation.working_memory.wants_consolidation,
+        wants_consolidation=situation.working_memory.wants_consolidation,
     )
 
 
@@ -51,17 +51,17 @@ def choose_mode(
     heartbeat_number: int,
     active_goals: int,
     pending_intents: int,
-    much_was_talked: bool = False,
+    wants_consolidation: bool = False,
 ) -> Mode:
     """Choose the mode.
 
     The order is that of the origin's code; the order in its document would starve consolidation. `heartbeat_number`
-    counts from 1, `pending_intents` counts intents of active goals; `much_was_talked`: people asked ten questions since
-    the last consolidation (seed 000, 7).
+    counts from 1, `pending_intents` counts intents of active goals; `wants_consolidation`: ten turns of conversations were
+    answered since the last consolidation (seed 000, 7).
     """
     if user_waiting:
         return Mode.CONVERSATION
-    if much_was_talked or (heartbeat_number > 0 and heartbeat_number % CONSOLIDATION_EVERY == 0):
+    if wants_consolidation or (heartbeat_number > 0 and heartbeat_number % CONSOLIDATION_EVERY == 0):
         return Mode.CONSOLIDATION
     if active_goals and not pending_intents:
         return Mode.PLAN_EXECUTION
@@ -77,7 +77,7 @@ def explain_mode(situation: Situation) -> str:
         case Mode.CONVERSATION:
             return "a user was waiting for an answer"
         case Mode.CONSOLIDATION if situation.working_memory.wants_consolidation:
-            return "much had been talked since it last consolidated its memory"
+            return "people had talked much with the agent since it last consolidated its memory"
         case Mode.CONSOLIDATION:
             return f"every {CONSOLIDATION_EVERY}th heartbeat consolidates the memory"
         case Mode.PLAN_EXECUTION:

@@ -59,7 +59,7 @@ class Checkpoint[S]:
 class StepRecord:
     """One line of the trace. A step that suspends has two: for its call and its continuation."""
 
-    seq: int
+    sequence: int
     node: str
     handler: str
     started_at: datetime
@@ -290,7 +290,7 @@ class _Run[S]:
         self._state = result.state
         self._seq += 1
         record = StepRecord(
-            seq=self._seq,
+            sequence=self._seq,
             node=node.name,
             handler=node.handler,
             started_at=started_at,

@@ -11,15 +11,14 @@ from uuid import UUID
 import orjson
 
 _ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
-#: The bits of a UUID of version 7 before its random ones: the time, so that new ids sort like the old ones.
-_TIME_BITS = 48
+#: The random bits at the end of an id of `arbor.ids.uuid7`. Those before them are the time, so that new ids sort like the old ones.
+_RANDOM_BITS = 62
 
 
 def derived_id(old: UUID, *, owner: UUID) -> UUID:
-    """Return the id that a copy of a row has with another owner: of the same time, and always the same for both."""
+    """Return the id of a row's copy for another owner, computed from the owner's id and the old one, whose time it has."""
     value = int.from_bytes(hashlib.sha256(owner.bytes + old.bytes).digest()[:16], "big")
-    random_bits = 128 - _TIME_BITS
-    value = (old.int >> random_bits << random_bits) | (value & ((1 << random_bits) - 1))
+    value = (old.int >> _RANDOM_BITS << _RANDOM_BITS) | (value & ((1 << _RANDOM_BITS) - 1))
     value = value & ~(0xF << 76) | (0x7 << 76)
     return UUID(int=value & ~(0b11 << 62) | (0b10 << 62))
 

@@ -55,7 +55,7 @@ class InquiryAnswer:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class AnswerReview:
+class AnswerAppraisal:
     """A judgment of the support of an answer by its sources, with its reason."""
 
     confidence: float
@@ -147,11 +147,11 @@ def read_answer(text: str, *, pages: int) -> InquiryAnswer:
     )
 
 
-def read_appraisal(text: str) -> AnswerReview:
+def read_appraisal(text: str) -> AnswerAppraisal:
     """Parse the judgment in a model's reply. Raises ReplyInvalid where there is none."""
     reply = _object(text, "confidence")
     reason = reply.get("reason")
-    return AnswerReview(
+    return AnswerAppraisal(
         confidence=_share(reply, "confidence"),
         reason=storable(reason.strip())[:300] if isinstance(reason, str) else "",
     )

@@ -66,7 +66,7 @@ class Log:
         self._write(name, text, tone)
 
     def report(self, text: str, *, name: str = "arbor", alarm: bool = False) -> None:
-        """Write one line of the supervisor's own."""
+        """Write one line of the supervisor itself."""
         self._write(name, self._mask(text), f"{_RED}{_BOLD}" if alarm else _BOLD)
 
     def _write(self, name: str, text: str, tone: str) -> None:

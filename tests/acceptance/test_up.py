@@ -26,7 +26,7 @@ pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(600)]
 #: Enough on a busy machine; `make bars` asserts on the time on an idle one.
 FIRST_HEARTBEAT_WITHIN_S = 180
 STOPPED_WITHIN_S = 10
-#: A lost message is published again after a minute.
+#: Less than the minute after which a lost message is published again.
 ANSWERED_WITHIN_S = 30
 
 
@@ -105,7 +105,7 @@ def test_the_log_has_no_secret(installation: Installation) -> None:
         "postgres_owner_password",
         "valkey_password",
     }
-    # The output is no terminal.
+    # Only a terminal shows the operator's password.
     for secret in secrets.values():
         assert secret not in installation.output
 

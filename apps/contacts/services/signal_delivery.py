@@ -209,7 +209,7 @@ def _record_failure(
         if webhook is None:
             return
         if batch is not None and batch.resent is not None:
-            # The receiver confirmed the request before, or a person decides: it is not repeated.
+            # A resend is not retried: the receiver confirmed the request before, or a person may resend it again.
             record_resend(delivery_id=batch.resent, error=str(error))
             webhook.due_at = now
             webhook.save(update_fields=["due_at"])

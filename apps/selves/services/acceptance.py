@@ -16,7 +16,7 @@ from apps.memories.services.store.remember import store
 from apps.selves.models import Belief, IdentityAspect, Preference, Proposal
 from apps.selves.services.aspects import add_aspect, revise_aspect
 from apps.selves.services.beliefs import add_belief, revise_belief
-from apps.selves.services.changes import ASPECT, BELIEF, PREFERENCE, require_pace
+from apps.selves.services.changes import require_pace
 from apps.selves.services.preferences import set_preference
 from arbor.errors import AlreadyExists, LimitReached, NotFound
 from arbor.heartbeat.sources import USER_TRUST, own_source
@@ -28,6 +28,7 @@ from arbor.memory.relations import GraphNode, GraphNodeKind, Relation
 from arbor.memory.trust import Source, semantic_trust, sources_of
 from arbor.memory.values import MemoryType, NewMemory
 from arbor.selves.evidence import limit_confidence, status_at
+from arbor.selves.history import PartKind
 from arbor.selves.proposals import ACCEPTED_ADDS, ProposalKind
 from arbor.selves.values import (
     DEFAULT_STRENGTH,
@@ -112,7 +113,7 @@ def _apply_aspect(proposal: Proposal, actor: str, now: datetime) -> str:
             return _change_strength(existing, strength, proposal, actor, now)
 
     def add() -> str:
-        require_pace(agent_id=proposal.agent_id, decided_by=actor, what=ASPECT, now=now)
+        require_pace(agent_id=proposal.agent_id, decided_by=actor, what=PartKind.ASPECT, now=now)
         aspect = NewAspect(
             content=proposal.content,
             kind=kind,
@@ -132,7 +133,7 @@ def _change_strength(
     """Change the strength of a trait, value or capability that the agent has; a slight difference changes nothing."""
     if abs(aspect.strength - strength) < MIN_STRENGTH_CHANGE:
         return KNOWN
-    require_pace(agent_id=aspect.agent_id, decided_by=actor, what=ASPECT, now=now)
+    require_pace(agent_id=aspect.agent_id, decided_by=actor, what=PartKind.ASPECT, now=now)
     before = aspect.strength
     revision = AspectRevision(strength=strength, reason=f"proposal {proposal.id}")
     revise_aspect(aspect_id=aspect.id, actor=actor, revision=revision, proposal_id=proposal.id)
@@ -150,7 +151,9 @@ def _apply_belief(proposal: Proposal, actor: str, now: datetime) -> str:
     confidence = limit_confidence(belief.confidence, float(proposal.change["confidence"]))
     status = status_at(BeliefStatus(belief.status), confidence)
     if (confidence, status) != (belief.confidence, belief.status):
-        require_pace(agent_id=proposal.agent_id, decided_by=actor, what=BELIEF, target_id=belief.id, now=now)
+        require_pace(
+            agent_id=proposal.agent_id, decided_by=actor, what=PartKind.BELIEF, target_id=belief.id, now=now
+        )
     revised = revise_belief(
         belief_id=belief.id,
         revision=BeliefRevision(confidence=confidence, status=status, reason=proposal.content),
@@ -165,7 +168,7 @@ def _apply_belief(proposal: Proposal, actor: str, now: datetime) -> str:
 
 def _add_new_belief(proposal: Proposal, actor: str, now: datetime) -> str:
     def add() -> str:
-        require_pace(agent_id=proposal.agent_id, decided_by=actor, what=BELIEF, now=now)
+        require_pace(agent_id=proposal.agent_id, decided_by=actor, what=PartKind.BELIEF, now=now)
         belief = NewBelief(
             statement=proposal.content,
             category=BeliefCategory(proposal.change.get("category", BeliefCategory.WORLD)),
@@ -209,7 +212,9 @@ def _apply_preference(proposal: Proposal, actor: str, now: datetime) -> str:
     if existing is not None and existing.value == value:
         return KNOWN
     target_id = existing.id if existing else None
-    require_pace(agent_id=proposal.agent_id, decided_by=actor, what=PREFERENCE, target_id=target_id, now=now)
+    require_pace(
+        agent_id=proposal.agent_id, decided_by=actor, what=PartKind.PREFERENCE, target_id=target_id, now=now
+    )
     set_preference(
         agent_id=proposal.agent_id,
         key=key,

@@ -26,15 +26,11 @@ from arbor.selves.history import PartKind
 from arbor.selves.proposals import check_pace
 from arbor.signals import SignalName, signal
 
-#: The kinds of changed parts (`SelfChange.what`).
-BELIEF = PartKind.BELIEF.value
-ASPECT = PartKind.ASPECT.value
-PREFERENCE = PartKind.PREFERENCE.value
 _PARTS: Mapping[type[Model], tuple[str, Callable[[Any], Mapping[str, Any]]]] = MappingProxyType(
     {
-        Belief: (BELIEF, belief_values),
-        IdentityAspect: (ASPECT, aspect_values),
-        Preference: (PREFERENCE, preference_values),
+        Belief: (PartKind.BELIEF.value, belief_values),
+        IdentityAspect: (PartKind.ASPECT.value, aspect_values),
+        Preference: (PartKind.PREFERENCE.value, preference_values),
         Boundary: (PartKind.BOUNDARY.value, boundary_values),
     }
 )
@@ -186,7 +182,7 @@ def require_pace(
     of_same_part = [
         at
         for kind, target, at in recent
-        if kind == what and (what == ASPECT or (target_id is not None and target == target_id))
+        if kind == what and (what == PartKind.ASPECT or (target_id is not None and target == target_id))
     ]
     check_pace([at for _, _, at in recent], of_same_part, now)
 

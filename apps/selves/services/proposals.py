@@ -18,7 +18,7 @@ from apps.agents.services.locks import lock_schedule
 from apps.selves.models import Belief, Proposal
 from apps.selves.services import beliefs
 from apps.selves.services.acceptance import apply_proposal
-from apps.selves.services.changes import BELIEF, require_pace
+from apps.selves.services.changes import require_pace
 from apps.selves.services.queries import (
     LOCK_AGENT_TO_PROPOSE,
     PENDING_PROPOSALS,
@@ -31,6 +31,7 @@ from apps.tenants.statements import fetch, insert_rows
 from arbor.errors import Invalid, NotFound
 from arbor.ids import uuid7
 from arbor.selves.evidence import check_step, status_at
+from arbor.selves.history import PartKind
 from arbor.selves.proposals import (
     MAX_DEFERRALS,
     PENDING_FOR,
@@ -244,7 +245,9 @@ def revise_belief(
         check_step(belief.confidence, confidence)
         status = status or status_at(BeliefStatus(belief.status), confidence)
     if confidence not in (None, belief.confidence) or status not in (None, belief.status):
-        require_pace(agent_id=agent_id, decided_by=decided_by, what=BELIEF, target_id=belief.id, now=now)
+        require_pace(
+            agent_id=agent_id, decided_by=decided_by, what=PartKind.BELIEF, target_id=belief.id, now=now
+        )
     return beliefs.revise_belief(
         belief_id=belief.id,
         revision=BeliefRevision(confidence=confidence, status=status, reason=revision.reason),

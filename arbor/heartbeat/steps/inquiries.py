@@ -66,9 +66,9 @@ def pending_work(decisions: Sequence[Decision], results: Sequence[ActionResult])
 class PendingWork:
     """Continues the inquiries, then the calls of tools; runs again while `work_left` is above 0.
 
-    An inquiry calls the web, then a model for the answer, then, if deep, a model for the review. An unavailable model is
+    An inquiry calls the web, then a model for the answer, then, if deep, a model for the appraisal. An unavailable model is
     replaced by the next one of the tier. Any other failed call fails the action, whose energy is spent, except that of the
-    review: the answer counts without it, with half its confidence.
+    appraisal: the answer counts without it, with half its confidence.
     """
 
     def __call__(self, heartbeat: HeartbeatState) -> NodeResult[HeartbeatState]:
@@ -126,16 +126,16 @@ def _after_answer(heartbeat: HeartbeatState, inquiry: Inquiry, result: EndedCall
     return _ask_model(heartbeat, inquiry, pages)
 
 
-def _after_review(heartbeat: HeartbeatState, inquiry: Inquiry, result: EndedCall) -> Steps[HeartbeatState]:
+def _after_appraisal(heartbeat: HeartbeatState, inquiry: Inquiry, result: EndedCall) -> Steps[HeartbeatState]:
     appraisal = read_appraisal(result.text)
-    reviewed = _stored_answer(inquiry, confidence=appraisal.confidence)
-    return (yield from _finish(heartbeat, inquiry, reviewed, note=appraisal.reason))
+    appraised = _stored_answer(inquiry, confidence=appraisal.confidence)
+    return (yield from _finish(heartbeat, inquiry, appraised, note=appraisal.reason))
 
 
 _STEPS: Mapping[str, Callable[[HeartbeatState, Inquiry, EndedCall], Steps[HeartbeatState]]] = {
     CallPurpose.WEB.value: _after_search,
     CallPurpose.ANSWER.value: _after_answer,
-    CallPurpose.APPRAISE.value: _after_review,
+    CallPurpose.APPRAISE.value: _after_appraisal,
 }
 
 
@@ -149,7 +149,7 @@ def _ask_next(heartbeat: HeartbeatState, inquiry: Inquiry) -> Steps[HeartbeatSta
 def _finish_without_reply(
     heartbeat: HeartbeatState, inquiry: Inquiry, result: EndedCall, reason: str
 ) -> Steps[HeartbeatState]:
-    """End an inquiry whose call failed or whose reply is unusable; an answer without a review counts, with half its confidence."""
+    """End an inquiry whose call failed or whose reply is unusable; an answer without an appraisal counts, with half its confidence."""
     if inquiry.step == CallPurpose.APPRAISE:
         assert inquiry.answer is not None
         half = _stored_answer(inquiry, confidence=inquiry.answer["confidence"] / 2)
@@ -167,7 +167,7 @@ def _finish(
     note: str = "",
     appraised: bool = True,
 ) -> Steps[HeartbeatState]:
-    """End an inquiry with its answer, which is stored if deep or worth keeping; `note` is the review in words."""
+    """End an inquiry with its answer, which is stored if deep or worth keeping; `note` is the appraisal in words."""
     text = answer.text
     read = f"{len(inquiry.pages)} {'page' if len(inquiry.pages) == 1 else 'pages'}"
     if not text:
@@ -200,7 +200,7 @@ def _end(heartbeat: HeartbeatState, inquiry: Inquiry, **changes: Any) -> NodeRes
 def _ask_model(
     heartbeat: HeartbeatState, inquiry: Inquiry, pages: Sequence[Page]
 ) -> NodeResult[HeartbeatState]:
-    """Ask the model for the answer or the review, by the step of the inquiry."""
+    """Ask the model for the answer or the appraisal, by the step of the inquiry."""
     nonce, for_rule = heartbeat.nonce, is_reflex(heartbeat.model)
     window = limits_of(heartbeat, [heartbeat.model]).window
     request: ModelRequest
@@ -215,9 +215,9 @@ def _ask_model(
         )
     else:
         assert inquiry.answer is not None
-        reviewed = _stored_answer(inquiry, confidence=inquiry.answer["confidence"])
+        answer = _stored_answer(inquiry, confidence=inquiry.answer["confidence"])
         request = appraise_request(
-            inquiry.question, reviewed, pages, nonce=nonce, window=window, for_rule=for_rule
+            inquiry.question, answer, pages, nonce=nonce, window=window, for_rule=for_rule
         )
     return _suspend(heartbeat, inquiry, Question(model=heartbeat.model, request=request.to_json()))
 

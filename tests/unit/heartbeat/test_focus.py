@@ -143,7 +143,7 @@ def test_many_turns_cause_consolidation_unless_a_user_waits() -> None:
         "heartbeat_number": 1,
         "active_goals": 1,
         "pending_intents": 1,
-        "much_was_talked": True,
+        "wants_consolidation": True,
     }
 
     assert choose_mode(user_waiting=False, **values) is Mode.CONSOLIDATION
@@ -161,7 +161,7 @@ def test_many_turns_cause_consolidation_unless_a_user_waits() -> None:
         ({"beat_number": 5}, "every 5th heartbeat consolidates the memory"),
         (
             {"beat_number": 5, "working_memory": WorkingMemory(talked=10)},
-            "much had been talked since it last consolidated its memory",
+            "people had talked much with the agent since it last consolidated its memory",
         ),
         ({"environment": Environment(now=NOW, user_waiting=True)}, "a user was waiting for an answer"),
     ],

@@ -64,7 +64,7 @@ def test_each_step_is_recorded_and_observed() -> None:
 
     record = progress.steps[0]
     assert tuple(observed) == progress.steps
-    assert (record.seq, record.node, record.handler) == (1, "a", "a")
+    assert (record.sequence, record.node, record.handler) == (1, "a", "a")
     assert (record.started_at, record.outcome, record.suspended) == (CLOCK.now(), NodeOutcome.SUCCESS, False)
     assert record.changed == ("x",)
     assert record.duration_ms >= 0
@@ -179,7 +179,7 @@ def test_a_suspended_run_resumes_from_its_stored_checkpoint(
     assert nodes_of(progress) == ran
     assert progress.checkpoint.state["reply"] == result["text"]
     assert not progress.checkpoint.waiting
-    assert [step.seq for step in progress.steps] == list(range(3, 3 + len(ran)))
+    assert [step.sequence for step in progress.steps] == list(range(3, 3 + len(ran)))
     assert progress.checkpoint.visits["think"] == 1
 
 

@@ -44,3 +44,10 @@ def test_new_ids_are_distinct_and_of_version_7(ids: list[UUID]) -> None:
     assert len(set(new)) == len(ids)
     assert all(row_id.version == 7 for row_id in new)
     assert [row_id.int >> 80 for row_id in new] == [row_id.int >> 80 for row_id in ids]
+
+
+def test_new_ids_sort_like_the_old_ones() -> None:
+    ids = [uuid7() for _ in range(50)]
+    new = [mapping(*ids).id_of(row_id) for row_id in ids]
+
+    assert new == sorted(new)

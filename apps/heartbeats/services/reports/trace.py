@@ -30,7 +30,7 @@ def steps_of(heartbeat: Heartbeat) -> list[RecordedStep]:
 def step_json(step: StepRecord) -> dict[str, Any]:
     """Return a step as JSON for the heartbeat's row."""
     return {
-        "sequence": step.seq,
+        "sequence": step.sequence,
         "node": step.node,
         "handler": step.handler,
         "outcome": "waiting" if step.suspended else str(step.outcome),

@@ -1,4 +1,4 @@
-"""Inquiries: from the web to an answer, its review and a memory, and failed calls."""
+"""Inquiries: from the web to an answer, its appraisal and a memory, and failed calls."""
 
 from __future__ import annotations
 
