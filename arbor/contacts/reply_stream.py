@@ -1,7 +1,7 @@
 """Find the sentences of a reply that may be shown while the model still writes.
 
 The model's text is JSON: its `reply` is decoded piece by piece and cut into sentences, and each sentence is checked against the
-agent's boundaries before it is shown. A text that cannot be read so is shown once the whole reply is checked and stored.
+agent's boundaries before it is shown. A reply in any other form is shown once it is complete, checked and stored.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _CHARACTERS = re.compile(
 _MAYBE_ESCAPE = re.compile(r"\\(?:u[0-9a-fA-F]{0,4}(?:\\(?:u[0-9a-fA-F]{0,3})?)?)?")
 
 
-class _TextPart(StrEnum):
+class _Position(StrEnum):
     """The position of a reader in the model's text."""
 
     #: Before the object.
@@ -65,7 +65,7 @@ class GrowingReply:
     def __init__(self) -> None:
         self.thinking = ""
         self._rest = ""
-        self._place = _TextPart.OPENING
+        self._position = _Position.OPENING
         self._key = ""
         self._has_reply = False
 
@@ -76,47 +76,47 @@ class GrowingReply:
         self._rest += piece
         decoded = ""
         while not self._is_over():
-            before = len(self._rest), self._place
+            before = len(self._rest), self._position
             decoded += self._step()
-            if (len(self._rest), self._place) == before:
+            if (len(self._rest), self._position) == before:
                 break
         if len(self._rest) > _MAX_UNREAD:
-            self._place = _TextPart.END
+            self._position = _Position.END
         return decoded
 
     def _is_over(self) -> bool:
-        return self._place is _TextPart.END
+        return self._position is _Position.END
 
     def _step(self) -> str:
-        match self._place:
-            case _TextPart.OPENING:
-                self._advance(_OPENING, _MAYBE_OPENING, _TextPart.KEY)
-            case _TextPart.KEY:
+        match self._position:
+            case _Position.OPENING:
+                self._advance(_OPENING, _MAYBE_OPENING, _Position.KEY)
+            case _Position.KEY:
                 self._read_key()
-            case _TextPart.STRING:
+            case _Position.STRING:
                 return self._read_string()
             case _:
                 self._rest = self._rest.lstrip()
                 if self._rest:
-                    self._place = _TextPart.KEY if self._rest[0] == "," else _TextPart.END
+                    self._position = _Position.KEY if self._rest[0] == "," else _Position.END
                     self._rest = self._rest[1:]
         return ""
 
-    def _advance(self, wanted: re.Pattern[str], beginning: re.Pattern[str], following: _TextPart) -> None:
+    def _advance(self, wanted: re.Pattern[str], beginning: re.Pattern[str], following: _Position) -> None:
         """Move past the wanted pattern; wait while the text may still become a match."""
         found = wanted.match(self._rest)
         if found is not None:
-            self._rest, self._place = self._rest[found.end() :], following
+            self._rest, self._position = self._rest[found.end() :], following
         elif not beginning.fullmatch(self._rest):
-            self._place = _TextPart.END
+            self._position = _Position.END
 
     def _read_key(self) -> None:
         found = _KEY.match(self._rest)
-        self._advance(_KEY, _MAYBE_KEY, _TextPart.STRING)
+        self._advance(_KEY, _MAYBE_KEY, _Position.STRING)
         if found is not None:
             self._key = found.group(1)
             if self._key not in {"thinking", "reply"} or (self._key == "reply" and self._has_reply):
-                self._place = _TextPart.END
+                self._position = _Position.END
             self._has_reply = self._has_reply or self._key == "reply"
 
     def _read_string(self) -> str:
@@ -125,9 +125,9 @@ class GrowingReply:
         self._rest = self._rest[found.end() :]
         decoded = storable(json.loads(f'"{found.group()}"', strict=False))
         if self._rest.startswith('"'):
-            self._rest, self._place = self._rest[1:], _TextPart.AFTER
+            self._rest, self._position = self._rest[1:], _Position.AFTER
         elif self._rest and not _MAYBE_ESCAPE.fullmatch(self._rest):
-            self._place = _TextPart.END
+            self._position = _Position.END
         if self._key == "thinking":
             self.thinking += decoded
             return ""

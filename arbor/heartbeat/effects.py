@@ -69,7 +69,7 @@ class Effects:
     audit: tuple[AuditNote, ...] = ()
     #: Ids of grants that limit their uses, once for each use.
     capability_uses: tuple[str, ...] = ()
-    #: New requests for approval, the ids of those whose actions were executed, and of those that no longer count.
+    #: New requests for approval, the ids of those whose actions were executed, and of withdrawn ones with the reasons.
     approvals: tuple[NewApproval, ...] = ()
     approvals_used: tuple[UUID, ...] = ()
     approvals_withdrawn: tuple[tuple[UUID, str], ...] = ()

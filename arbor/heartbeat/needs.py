@@ -212,7 +212,7 @@ class ProposalOutcome:
     known: Sequence[ProposedChange] = ()
     expired: Sequence[ProposedChange] = ()
     #: The number of old experiences that were deleted.
-    dropped_experiences: int = 0
+    deleted_experiences: int = 0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

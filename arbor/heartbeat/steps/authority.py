@@ -41,8 +41,8 @@ _FORGED = frozenset(
     }
 )
 _ASKED, _EXECUTED = "approval.asked", "approval.executed"
-#: Verdicts after which an approved action still waits: another heartbeat may execute it.
-_WAITING = frozenset(
+#: Verdicts after which an approved request is not withdrawn: its action runs, or a later heartbeat may execute it.
+_NOT_WITHDRAWN = frozenset(
     {
         DecisionVerdict.RUN,
         DecisionVerdict.AWAITS_APPROVAL,
@@ -256,7 +256,7 @@ def with_approvals(heartbeat: HeartbeatState) -> HeartbeatState:
         approvals_withdrawn=[
             (UUID(decision.approval_id), storable(decision.reason))
             for decision in decisions
-            if decision.approval_id in approved and decision.verdict not in _WAITING
+            if decision.approval_id in approved and decision.verdict not in _NOT_WITHDRAWN
         ],
         audit=[
             _approval_note(heartbeat, decision)

@@ -231,7 +231,7 @@ def with_lasting_retention(
 
 
 def vectors_of(texts: Sequence[str], known: Mapping[str, Sequence[float]]) -> npt.NDArray[np.float32] | None:
-    """Return the vectors of all texts, or None if one is missing: maintenance embeds the others."""
+    """Return the vectors of all texts, or None if one is missing: maintenance then embeds all of them."""
     if any(text not in known for text in texts):
         return None
     return np.asarray([known[text] for text in texts], dtype=np.float32)
@@ -243,7 +243,7 @@ def recall_filter(params: Mapping[str, Any], base: RecallFilter) -> RecallFilter
         datetime.fromisoformat(params[name]) if params.get(name) else None for name in ("since", "until")
     )
     types = frozenset(MemoryType(name) for name in params.get("types", ()))
-    # A decision in an older checkpoint has the second name of the cluster.
+    # A decision in an older checkpoint has the cluster under the second key.
     concept, cluster = params.get("concept") or None, params.get("cluster") or params.get("theme") or None
     return replace(
         base,
@@ -252,5 +252,5 @@ def recall_filter(params: Mapping[str, Any], base: RecallFilter) -> RecallFilter
         until=until,
         concept=read_id(concept) or concept,
         cluster=read_id(cluster) or cluster,
-        episode=read_id(params.get("episode") or None),
+        episode=read_id(params.get("episode")),
     )

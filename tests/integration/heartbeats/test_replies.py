@@ -300,7 +300,7 @@ def test_text_from_elsewhere_cannot_close_its_data_block(heartbeats: HeartbeatRu
     assert prompt.rindex(f"<data-{nonce}>", 0, position) > prompt.rfind(f"</data-{nonce}>", 0, position)
 
 
-def test_a_heartbeat_stores_no_private_key(heartbeats: HeartbeatRunner, agent: Agent) -> None:
+def test_a_heartbeat_stores_no_sealed_private_key(heartbeats: HeartbeatRunner, agent: Agent) -> None:
     heartbeats.run(REST)
     with tenant_transaction(agent.tenant_id):
         call = ExternalCall.objects.get()

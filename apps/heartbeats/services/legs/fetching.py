@@ -278,13 +278,13 @@ def _settle_proposals(_: Fetcher, member: LeasedHeartbeat) -> needs.ProposalOutc
     waiting = proposals.find_proposals_too_soon(
         agent_id=member.agent.id, proposals=consolidated.proposed.made
     )
-    outcome = _proposed(consolidated.proposed, dropped_experiences=consolidated.deleted_experiences)
+    outcome = _proposed(consolidated.proposed, deleted_experiences=consolidated.deleted_experiences)
     return replace(
         outcome, made=[replace(proposal, acceptable=proposal.id not in waiting) for proposal in outcome.made]
     )
 
 
-def _proposed(result: proposals.ProposalResult, *, dropped_experiences: int = 0) -> needs.ProposalOutcome:
+def _proposed(result: proposals.ProposalResult, *, deleted_experiences: int = 0) -> needs.ProposalOutcome:
     made, known, expired = (
         tuple(
             needs.ProposedChange(
@@ -300,7 +300,7 @@ def _proposed(result: proposals.ProposalResult, *, dropped_experiences: int = 0)
         for rows in (result.made, result.known, result.expired)
     )
     return needs.ProposalOutcome(
-        made=made, known=known, expired=expired, dropped_experiences=dropped_experiences
+        made=made, known=known, expired=expired, deleted_experiences=deleted_experiences
     )
 
 

@@ -47,7 +47,7 @@ def change(number: int, **changes: Any) -> ProposedChange:
 
 def test_settled_proposals_are_shown_surest_first() -> None:
     pending = [proposal(id=str(UUID(int=5)), confidence=0.5), proposal("gone", id=str(UUID(int=6)))]
-    outcome = ProposalOutcome(made=[change(3), change(9)], expired=[change(6)], dropped_experiences=4)
+    outcome = ProposalOutcome(made=[change(3), change(9)], expired=[change(6)], deleted_experiences=4)
     answers = Answers({SettledProposals: outcome})
 
     result = answers.run(consolidate(heartbeat_of(situation=situation(proposals=pending))))
