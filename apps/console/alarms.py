@@ -12,6 +12,7 @@ from apps.console.pages.fleet import FleetPage
 from apps.heartbeats.models import HeartbeatStatus
 from apps.memories.services.jobs.health import Health
 from arbor.agents.lifecycle import AgentStatus
+from arbor.authority.approvals import ApprovalStatus
 from arbor.contacts.values import DeliveryStatus
 from arbor.memory.maintenance.health import HealthState
 
@@ -87,6 +88,14 @@ def _alarms_of_agents(fleet: FleetPage) -> Iterator[Alarm]:
             text="Their servers have changed or removed them since they were allowed. Look at them, and allow or withdraw them.",
             commands=("arbor tool list", "arbor tool show SERVER.NAME"),
             address=_list_of("tools_tool"),
+        )
+    if undecided := fleet.undecided:
+        yield Alarm(
+            tone="warn",
+            title=f"{undecided:,} request{'s' if undecided != 1 else ''} for approval expired without a decision",
+            text="In the last 24 hours. The actions were not executed; their agents may ask again.",
+            commands=("arbor approval list --all",),
+            address=_list_of("authority_actionapproval", ApprovalStatus.EXPIRED),
         )
     if fleet.low_budget:
         halted = f", {fleet.halted:,} of them until tomorrow" if fleet.halted else ""

@@ -18,7 +18,7 @@ from apps.authority.models import ActionApproval
 from apps.authority.services.modes import set_mode
 from apps.signals.services.emission import emit
 from arbor.agents.lifecycle import AgentStatus
-from arbor.authority.approvals import TRANSITIONS, ApprovalStatus
+from arbor.authority.approvals import APPROVAL_LIFETIME, TRANSITIONS, ApprovalStatus
 from arbor.authority.modes import TrustMode
 from arbor.errors import NotFound, TransitionIllegal
 from arbor.memory.content import check_line
@@ -53,6 +53,16 @@ def waiting_to_count() -> QuerySet[ActionApproval]:
     """Return a query of requests that wait for a person, a hundred at most, for counts."""
     waiting = ActionApproval.objects.filter(status=ApprovalStatus.PENDING, expires_at__gt=datetime.now(UTC))
     return waiting.order_by()[:COUNTED_AT_MOST]
+
+
+def expired_undecided(*, since: datetime, now: datetime) -> QuerySet[ActionApproval]:
+    """Return the requests that expired between two times without a decision of a person."""
+    # By the time of the request, which has an index.
+    asked = (since - APPROVAL_LIFETIME, now - APPROVAL_LIFETIME)
+    rows: QuerySet[ActionApproval] = ActionApproval.objects.filter(
+        status=ApprovalStatus.EXPIRED, decided_at__isnull=True, asked_at__range=asked
+    )
+    return rows
 
 
 @transaction.atomic

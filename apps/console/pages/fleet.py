@@ -16,6 +16,7 @@ from django.utils import timezone
 
 from apps.agents.models import DUE_AT, Agent, HeartbeatSchedule
 from apps.agents.services.energy import energy_terms_of
+from apps.authority.services.approvals import expired_undecided
 from apps.calls.models import DailyUsage, LedgerEntry
 from apps.console.pages.models import default_of_tenant
 from apps.console.pictures.hours import Hour, draw_hours
@@ -83,6 +84,8 @@ class FleetPage:
     outbox: OutboxFigures
     #: Tools that their servers have changed or removed since they were allowed.
     suspended_tools: int
+    #: Requests for approval that expired in the last 24 hours without a decision.
+    undecided: int
     #: The numbers of agents whose daily budget runs low, and of halted ones among them.
     low_budget: int
     halted: int
@@ -158,6 +161,7 @@ def read_fleet() -> FleetPage:
         low_budget=sum(levels.values()),
         halted=levels[BudgetLevel.HALT.value],
         suspended_tools=Tool.objects.filter(status__in=SUSPENDED).order_by()[:SAMPLE].count(),
+        undecided=expired_undecided(since=now - WINDOW, now=now).order_by()[:SAMPLE].count(),
         **spent,
     )
 

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 from django.test import Client
 from django.urls import reverse
+from django.utils import timezone
 
+from apps.console.alarms import alarms_of
+from apps.console.pages.fleet import read_fleet
 from apps.fleet.lifecycle import pause_agent
 from apps.tenants.scope import tenant_transaction
+from arbor.authority.approvals import APPROVAL_LIFETIME
 from tests.factories.approvals import ActionApprovalFactory
 from tests.factories.rows import minutes_ago
 from tests.support.console import World
@@ -48,3 +54,18 @@ def test_a_page_says_what_an_open_request_waits_for(viewer: Client, operator: Cl
     text = operator.get(address).content.decode()
     assert "Approve once" not in text
     assert "It has expired" in text
+
+
+def test_an_alarm_counts_requests_that_expired_undecided(operator: Client, world: World) -> None:
+    now = timezone.now()
+    late = now - APPROVAL_LIFETIME - timedelta(hours=1)
+    early = late - timedelta(days=1)
+    with tenant_transaction(world.tenant.id):
+        undecided = ActionApprovalFactory(agent=world.agent, status="expired", asked_at=late)
+        ActionApprovalFactory(agent=world.agent, status="expired", asked_at=early)
+        ActionApprovalFactory(agent=world.agent, status="expired", asked_at=late, decided_at=late)
+        alarms = alarms_of(read_fleet(), now=now)
+    alarm = next(alarm for alarm in alarms if "approval" in alarm.title)
+    assert alarm.title == "1 request for approval expired without a decision"
+    listed = operator.get(alarm.address).context["cl"].result_list
+    assert undecided.pk in {row.pk for row in listed}
