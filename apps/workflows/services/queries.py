@@ -38,11 +38,18 @@ CASE WHEN a.id = ANY(%(publishing)s::uuid[]) OR a.id = ANY(%(writing)s::uuid[]) 
     ) flow
 ) ELSE '[]' END AS step_results
 """
-#: The most steps that each column reads.
+#: Whether a step waits for an answer of the agent. Read for agents that may answer steps.
+WAITING_STEP_COLUMN = """
+a.id = ANY(%(answering)s::uuid[]) AND EXISTS (
+    SELECT FROM workflows_workflowstep
+    WHERE tenant_id = %(tenant)s AND agent_id = a.id AND kind = 'delegate' AND status = 'waiting'
+) AS has_waiting_step
+"""
+#: The most steps that the columns of several steps read.
 DELEGATIONS_READ = 40
 STEP_RESULTS_READ = 8
 
 
 def step_values() -> dict[str, int]:
-    """Return the values of both columns, besides the ids of the tenant and of agents."""
+    """Return the values of the columns, besides the ids of the tenant and of agents."""
     return {"delegations": DELEGATIONS_READ, "step_results": STEP_RESULTS_READ}

@@ -123,13 +123,28 @@ def test_two_runs_wait_for_the_same_step_of_an_agent(
     assert [current_run(run).status for run in runs] == ["succeeded", "succeeded"]
 
 
+def test_only_an_agent_with_a_waiting_step_is_offered_to_answer(
+    tenant: Tenant, agent: Agent, fleet: Fleet, heartbeats: HeartbeatRunner
+) -> None:
+    run = start_new_workflow(tenant, 'a [type=delegate, task="Draw"]; start -> a -> done', agent=agent)
+    fleet.run()
+    answer = action_of("complete_step", step=str(latest_step(run, "a").id), output="Drawn.")
+    assert "- complete_step (" in heartbeats.run(reply_of(actions=[answer]))
+    fleet.run()
+    assert current_run(run).status == "succeeded"
+    assert "- complete_step (" not in heartbeats.run(reply_of(actions=[answer]))
+    assert "no step of a workflow that is delegated to you waits" in json.dumps(
+        last_heartbeat_of(agent).actions
+    )
+
+
 def test_an_answer_to_a_step_of_somebody_else_changes_nothing(
     tenant: Tenant, agent: Agent, fleet: Fleet, heartbeats: HeartbeatRunner
 ) -> None:
     run = start_new_workflow(tenant, 'a [type=approval, question="x"]; start -> a -> done')
+    start_new_workflow(tenant, 'b [type=delegate, task="Draw"]; start -> b -> done', name="own", agent=agent)
     fleet.run()
     step = latest_step(run, "a")
-    grant(agent, "arbor://actions/execute/complete_step")
     heartbeats.run(reply_of(actions=[action_of("complete_step", step=str(step.id), output="approved")]))
     assert latest_step(run, "a").status == "waiting"
     assert "is delegated to you" in json.dumps(last_heartbeat_of(agent).actions)

@@ -56,7 +56,7 @@ from arbor.memory.buffer import LONGEST_LIFETIME
 from arbor.memory.values import Retention
 from arbor.pipeline.engine import begin
 from arbor.selves.self_knowledge import SelfKnowledge, self_knowledge_of
-from arbor.workflows.values import START_WORKFLOW
+from arbor.workflows.values import COMPLETE_STEP, START_WORKFLOW
 
 #: Agents whose system prompts a process caches, a few KB each.
 _IDENTITIES_CACHED = 1024
@@ -65,6 +65,8 @@ _NO_PUBLIC_CHANNEL = (
     "no public channel is set up for you; a person can add one with"
     " `arbor contact channel add NAME --kind webhook --to URL --audience public`"
 )
+
+_NO_STEP = "no step of a workflow that is delegated to you waits for an answer"
 
 _NO_SIGNALS = PendingSignals()
 
@@ -105,6 +107,7 @@ def _load_columns(agents: Sequence[LeasedAgent], now: datetime) -> dict[UUID, di
         writing=permitted(REACH_OUT_USER, REACH_OUT_AGENT),
         publishing=permitted(REACH_OUT_PUBLIC),
         delegating=permitted(REACH_OUT_AGENT, START_WORKFLOW),
+        answering=permitted(COMPLETE_STEP),
     )
     signals = pending_signals({agent_id: row["subscriptions"] for agent_id, row in columns.items()})
     skills = skill_views(row["skills"] for row in columns.values())
@@ -165,7 +168,7 @@ def _new_heartbeat(member: LeasedHeartbeat, columns: _Columns, rules: Rules, now
         columns["character"], columns["genome"], columns["name"], self_knowledge_of(columns["aspects"])
     )
     tools = tools_of(columns, permits=partial(_permits, authority, now))
-    missing = _missing_actions(has_public_channel=columns["has_public_channel"]) | tools.suspended
+    missing = _missing_actions(columns) | tools.suspended
     # Writing to another agent is offered only where there is one.
     permitted = [
         name
@@ -195,7 +198,7 @@ def _new_heartbeat(member: LeasedHeartbeat, columns: _Columns, rules: Rules, now
         signal_positions=columns["subscriptions"].positions,
         # The actions of tools last.
         allowed=[*possible, *tools.allowed],
-        # Permitted actions that the installation cannot execute: a refusal names the missing setting.
+        # Permitted actions that the agent cannot execute: a refusal names the missing requirement.
         missing={name: missing[name] for name in permitted if name in missing} | tools.suspended,
         budget_terms=budget,
         routing=Routing(
@@ -286,11 +289,13 @@ def _permits(authority: AgentAuthority, now: datetime, action: str) -> bool:
     return authority.permits(action_resource(action), now=now)
 
 
-def _missing_actions(*, has_public_channel: bool) -> dict[str, str]:
-    """Return the actions that agents cannot execute in this installation, each with the missing requirement."""
+def _missing_actions(columns: _Columns) -> dict[str, str]:
+    """Return the actions that the agent cannot execute here and now, each with the missing requirement."""
     missing: dict[str, str] = {}
     if without := web_missing():
         missing |= dict.fromkeys(INQUIRIES, without)
-    if not has_public_channel:
+    if not columns["has_public_channel"]:
         missing[REACH_OUT_PUBLIC] = _NO_PUBLIC_CHANNEL
+    if not columns["has_waiting_step"]:
+        missing[COMPLETE_STEP] = _NO_STEP
     return missing

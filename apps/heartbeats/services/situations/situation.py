@@ -30,7 +30,12 @@ from apps.memories.services.recall.activation import cluster_values
 from apps.tenants.packing import unpack
 from apps.tenants.scope import current_tenant
 from apps.tenants.statements import run
-from apps.workflows.services.queries import DELEGATIONS_COLUMN, STEP_RESULTS_COLUMN, step_values
+from apps.workflows.services.queries import (
+    DELEGATIONS_COLUMN,
+    STEP_RESULTS_COLUMN,
+    WAITING_STEP_COLUMN,
+    step_values,
+)
 from arbor.agents.energy import EnergyTerms
 from arbor.agents.genome import AgentGenome
 from arbor.agents.lifecycle import AgentStatus
@@ -71,6 +76,7 @@ SELECT a.id, a.name, a.public_id, coalesce(nullif(a.model, ''), t.default_model)
     {DECISIONS_COLUMN},
     {DELEGATIONS_COLUMN},
     {STEP_RESULTS_COLUMN},
+    {WAITING_STEP_COLUMN},
     {RECENT_ACTIVITY},
     CASE WHEN waiting.percepts = 0 THEN '[]' ELSE (SELECT json_agg(percept ORDER BY percept.at) FROM (
         SELECT w.id, w.kind, w.content, w.at, w.urgent, coalesce(o.name, '') AS peer, coalesce(o.id::text, '') AS peer_id,
@@ -143,11 +149,12 @@ def load_situations(
     writing: Collection[UUID] = (),
     publishing: Collection[UUID] = (),
     delegating: Collection[UUID] = (),
+    answering: Collection[UUID] = (),
 ) -> dict[UUID, dict[str, Any]]:
     """Return the columns of each agent's situation by name: state, self, goals, percepts, memories, clusters.
 
-    One statement. Three columns are read for some of the agents only: the names of other agents for `writing`, publications for
-    `publishing`, the results of delegated steps for `delegating`.
+    One statement. Four columns are read for some of the agents only: the names of other agents for `writing`, publications for
+    `publishing`, the results of delegated steps for `delegating`, and whether a step waits for `answering`.
     """
     values = {
         "tenant": current_tenant(),
@@ -155,6 +162,7 @@ def load_situations(
         "writing": list(writing),
         "publishing": list(publishing),
         "delegating": list(delegating),
+        "answering": list(answering),
         "publications": PUBLICATIONS_READ,
         "percepts": SHOWN_PERCEPTS,
         "quoted": QUOTED,
