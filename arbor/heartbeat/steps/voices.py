@@ -33,7 +33,8 @@ from arbor.values import replace
 class InnerVoices:
     """Asks the voices; runs again while `voices_left` is above 0.
 
-    A voice that fails is left out; if all fail, the round trip fails, and the hard decision is not carried out.
+    A voice that fails is left out; if all fail, the round trip fails, and the hard decision is not carried out. It fails as
+    the last voice did: as a failed call, or as an unreadable reply.
     """
 
     def __call__(self, heartbeat: HeartbeatState) -> Steps[HeartbeatState]:
@@ -90,7 +91,8 @@ class InnerVoices:
         if not any(view.view for view in heartbeat.views):
             reason = f"no inner voice answered about a hard decision: {view.fault}"
             failed = replace(heartbeat, views=[], hard=[], failure=reason)
-            return NodeResult(state=failed, outcome=NodeOutcome.FAILURE, changed=(changed,))
+            outcome = NodeOutcome.RETRY if result.complete else NodeOutcome.FAILURE
+            return NodeResult(state=failed, outcome=outcome, changed=(changed,))
         asking = replace(
             heartbeat,
             answered=heartbeat.call_id,

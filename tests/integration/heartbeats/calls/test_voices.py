@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from apps.agents.models import Agent
+from apps.agents.models import Agent, AgentState
 from apps.calls.models import ExternalCall
 from apps.fleet.policy import policy_of, set_policy
 from apps.goals.models import Goal
@@ -83,16 +83,20 @@ def test_a_voice_that_fails_is_left_out(agent: Agent, fleet: Fleet, scripted: Sc
     assert _state_of(goal) == GoalState.ABANDONED
 
 
+@pytest.mark.parametrize(("answer", "nops"), [(ModelRefused("no"), 0), ("no JSON at all", 1)])
 def test_a_hard_decision_without_any_voice_is_not_made(
-    agent: Agent, fleet: Fleet, scripted: Script, goal: Goal
+    agent: Agent, fleet: Fleet, scripted: Script, goal: Goal, answer: ModelRefused | str, nops: int
 ) -> None:
-    scripted(reply_giving_up(goal), ModelRefused("no"), ModelRefused("no"))
+    scripted(reply_giving_up(goal), answer, answer)
 
     heartbeat = _run_heartbeat(agent, fleet, voices=2)
 
     assert heartbeat.status == HeartbeatStatus.FAILED
     assert "no inner voice answered about a hard decision" in heartbeat.reason
     assert _state_of(goal) == GoalState.ACTIVE
+    # As after a call or a reply of the heartbeat itself: only unusable replies count towards dormancy.
+    with tenant_transaction(agent.tenant_id):
+        assert AgentState.objects.get(agent_id=agent.id).nops == nops
 
 
 @pytest.mark.parametrize("voices", [1, 5])
