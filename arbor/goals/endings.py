@@ -115,7 +115,7 @@ class Endings:
             goal.state = GoalState.COMPLETED
             self._touch(goal)
             self.reached.append(goal)
-            self.close(goal, "")
+            self.close(goal, "", closer="its parts")
             return
         mean = fraction_of(children)
         fraction = fraction_if_none if mean is None else mean

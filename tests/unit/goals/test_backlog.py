@@ -206,6 +206,15 @@ def test_the_agent_is_notified_of_what_a_person_closes(by_person: bool, notified
     )
 
 
+def test_a_goal_above_an_ended_one_is_completed_by_its_parts() -> None:
+    whole = goal_row()
+    part = goal_row(title="Part", parent_id=whole.id)
+    backlog = backlog_of(whole, part, heartbeat_id=None)
+    backlog.end(part.id, closer="the workflow daily")
+    (percept,) = backlog.changes().percepts
+    assert percept.content == "Your goal 'Map' was completed by its parts."
+
+
 @pytest.mark.parametrize(
     ("abandoned", "state", "contents"),
     [("", C, []), ("too late", X, ["Your goal 'Map' was abandoned by the workflow daily: too late."])],
