@@ -209,7 +209,7 @@ class PeerModelAdmin(AgentRowsAdmin):
     list_display = (
         "name",
         "agent_link",
-        "interactions",
+        "judged",
         "successes",
         "competence_shown",
         "reliability_shown",
@@ -221,7 +221,7 @@ class PeerModelAdmin(AgentRowsAdmin):
         "name",
         "agent",
         "peer",
-        "interactions",
+        "judged",
         "successes",
         "competence_shown",
         "reliability_shown",
@@ -230,6 +230,7 @@ class PeerModelAdmin(AgentRowsAdmin):
         "last_at",
     )
 
+    judged = columns.number("interactions", "judged meetings")
     competence_shown = columns.share("competence", "competence")
     reliability_shown = columns.share("reliability", "reliability")
     interests_shown = columns.lines("interests", "cares for")

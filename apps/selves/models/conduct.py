@@ -62,10 +62,11 @@ class PeerModel(TenantModel):
     reliability = models.FloatField(default=0.5)
     #: The peer's interests: [text].
     interests = models.JSONField(default=list)
+    #: Meetings that the agent has judged: those of which it reported the outcome.
     interactions = models.PositiveIntegerField(default=0)
     #: Interactions that went well.
     successes = models.PositiveIntegerField(default=0)
-    #: The agent's heartbeat number at the last interaction, and when it was.
+    #: The agent's heartbeat number at the last of them, and when the last meeting was, judged or not.
     last_tick = models.BigIntegerField(default=0)
     last_at = models.DateTimeField(null=True)
 

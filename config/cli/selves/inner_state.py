@@ -41,7 +41,7 @@ EXPERIENCE_COLUMNS = (
 )
 PEER_COLUMNS = (
     OutputColumn("name", "name"),
-    OutputColumn("interactions", "interactions"),
+    OutputColumn("interactions", "judged meetings"),
     OutputColumn("successes", "successes"),
     OutputColumn("competence", "competence", cell=number),
     OutputColumn("reliability", "reliability", cell=number),

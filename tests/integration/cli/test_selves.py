@@ -228,6 +228,6 @@ def test_the_inner_state_is_shown(arbor: Arbor, vega: str) -> None:
     assert "valence  ▁" in arbor("self", "mood", vega).out
     assert arbor("self", "mood", vega, "--json").json["heartbeats"][0]["arousal"] == 1.0
     assert "connect" in arbor("self", "experiences", vega, "--failures").out
-    assert "interactions" in arbor("contact", "peers", vega).out
+    assert "judged meetings" in arbor("contact", "peers", vega).out
     (peer,) = arbor("contact", "peers", vega, "--json").json["peers"]
     assert (peer["name"], peer["trust"]) == ("Bo", 0.75)

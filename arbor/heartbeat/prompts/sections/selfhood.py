@@ -181,8 +181,9 @@ def _proposal(proposal: ProposalView) -> str:
 def _peer(peer: PeerView) -> str:
     interests = f"; cares for {line(', '.join(peer.interests))}" if peer.interests else ""
     here = ", who has just written" if peer.present else ""
+    meetings = f"{peer.interactions} judged meeting{'s' if peer.interactions != 1 else ''}"
     return (
-        f"{line(peer.name)}{here}: trust {peer.trust:.2f} after {peer.interactions} meetings, competence"
+        f"{line(peer.name)}{here}: trust {peer.trust:.2f} after {meetings}, competence"
         f" {peer.competence:.2f}, reliability {peer.reliability:.2f}{interests}"
     )
 

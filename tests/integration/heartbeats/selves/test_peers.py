@@ -79,7 +79,7 @@ def test_a_note_about_a_peer_is_stored_and_shown(
     (source,) = memory.detail["sources"]
     assert (source["kind"], source["reference"], source["trust"]) == ("agent", f"agent:{bo.id}", 0.5)
     prompt = heartbeats.run(REST)
-    assert "Bo: trust 1.00 after 1 meetings, competence 0.62" in prompt
+    assert "Bo: trust 1.00 after 1 judged meeting, competence 0.62" in prompt
 
 
 def test_a_note_about_an_unknown_peer_is_dropped_with_the_reason(

@@ -57,7 +57,7 @@ SITUATION = situation(
         ("capabilities", "- well: recall (4 of 4)"),
         ("experiences", "heartbeat 4, recall about the pier (failure): Avoid fog."),
         ("preferences", "tone: dry"),
-        ("peers", "Bo, who has just written: trust 0.75 after 4 meetings"),
+        ("peers", "Bo, who has just written: trust 0.75 after 4 judged meetings"),
         ("contradictions", "belief [b1] Ice holds. — memory [m1] It broke."),
         ("proposals", "[p0] identity, 70% sure: I am patient."),
         ("proposals", "[p1] identity, 70% sure, 1 memory for it: I am patient."),
