@@ -21,6 +21,8 @@ class Record(StrEnum):
     CONVERSATIONS = "conversations"
     #: Messages of agents that were delivered or given up.
     MESSAGES = "messages"
+    #: Requests for approval that were decided or have expired, once their heartbeats are gone.
+    APPROVALS = "approvals"
     #: Ended plans, with their steps and intents.
     PLANS = "plans"
     #: Progress notes of goals, and the links of closed goals to memories.

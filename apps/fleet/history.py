@@ -15,7 +15,8 @@ from uuid import UUID
 import structlog
 from django.conf import settings
 from django.db import connections, transaction
-from django.db.models import Model, QuerySet
+from django.db.models import Exists, Model, OuterRef, QuerySet
+from django.db.models.functions import Now
 
 from apps.access.idempotency import delete_expired_requests
 from apps.agents.models import Percept
@@ -23,6 +24,7 @@ from apps.audit.models import AuditAction, AuditEvent, PlatformEvent, SealedBloc
 from apps.audit.services import build_event
 from apps.audit.services.chains import AuditChain
 from apps.audit.services.deletions import ACTOR, record_age_deletion
+from apps.authority.models import ActionApproval
 from apps.calls.models import CallStatus, DailyUsage, ExternalCall, LedgerEntry
 from apps.contacts.models import ChatSession, HookDelivery, OutboxMessage
 from apps.fleet.capability_uses import delete_uncounted_uses
@@ -37,6 +39,7 @@ from apps.tenants.models import ConsoleSession
 from apps.tenants.scope import APP, OPS, tenant_transaction
 from apps.workflows.models import WorkflowRun
 from arbor.audit.deletions import DeletedRows
+from arbor.authority.approvals import OPEN_APPROVALS
 from arbor.clock import Clock, SystemClock
 from arbor.contacts.hooks import UNSENT
 from arbor.contacts.values import DeliveryStatus
@@ -81,6 +84,12 @@ r.ended_at IS NOT NULL AND r.started_at < (
     ORDER BY latest.started_at DESC OFFSET {RETAINED_HEARTBEATS - 1} LIMIT 1
 )
 """  # noqa: S608 (no external input)
+# A denial refuses the same request until the denied one would have expired.
+_APPROVAL_ENDED = """
+r.status NOT IN ('pending', 'approved') AND r.expires_at < now() AND NOT EXISTS (
+    SELECT FROM heartbeats_heartbeat h WHERE h.tenant_id = t.id AND h.id IN (r.heartbeat_id, r.executed_by)
+)
+"""
 
 #: A function that deletes some old rows of an agent, or of a tenant, and returns their number.
 type _Step = Callable[[UUID, UUID, datetime], int]
@@ -182,6 +191,14 @@ def _delete_messages(tenant_id: UUID, agent_id: UUID, before: datetime) -> int:
     with tenant_transaction(tenant_id):
         old = OutboxMessage.objects.filter(agent_id=agent_id, created_at__lt=before)
         return _delete(_oldest(old.exclude(status__in=open_states), "created_at", STEP))
+
+
+def _delete_approvals(tenant_id: UUID, agent_id: UUID, before: datetime) -> int:
+    with tenant_transaction(tenant_id):
+        heartbeats = Heartbeat.objects.filter(id__in=[OuterRef("heartbeat_id"), OuterRef("executed_by")])
+        rows = ActionApproval.objects.filter(~Exists(heartbeats), agent_id=agent_id, asked_at__lt=before)
+        ended = rows.exclude(status__in=OPEN_APPROVALS).filter(expires_at__lt=Now())
+        return _delete(_oldest(ended, "asked_at", STEP))
 
 
 def _delete_deliveries(tenant_id: UUID, _: UUID, before: datetime) -> int:
@@ -342,6 +359,13 @@ _SWEEPS = {
         column="created_at",
         ended="r.status NOT IN ('pending', 'sending')",
         step=_delete_messages,
+    ),
+    Record.APPROVALS: _Sweep(
+        waiting=_AGENTS,
+        model=ActionApproval,
+        column="asked_at",
+        ended=_APPROVAL_ENDED,
+        step=_delete_approvals,
     ),
     Record.PLANS: _Sweep(waiting=_AGENTS, model=Plan, column="ended_at", ended=PLAN_ENDED, step=delete_plans),
     Record.PROGRESS: _Sweep(

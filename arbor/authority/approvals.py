@@ -63,6 +63,9 @@ TRANSITIONS: Mapping[ApprovalStatus, frozenset[ApprovalStatus]] = MappingProxyTy
     }
 )
 
+#: The statuses of requests that wait for a person, or for their execution.
+OPEN_APPROVALS = (ApprovalStatus.PENDING, ApprovalStatus.APPROVED)
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ApprovalView:

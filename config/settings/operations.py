@@ -18,14 +18,15 @@ ARBOR_TENANT = env.str("ARBOR_TENANT", default="").strip()
 
 # --- History --------------------------------------------------------------------------------------------
 
-#: The age at which heartbeats, calls, conversations, messages, plans, progress, ledger, usage, audit, signals,
-#: workflow runs and deliveries are deleted; None: never.
+#: The age at which heartbeats, calls, conversations, messages, approvals, plans, progress, ledger, usage, audit,
+#: signals, workflow runs and deliveries are deleted; None: never.
 ARBOR_HISTORY_AGES = parse_ages(
     {
         Record.HEARTBEATS: env.str("ARBOR_HEARTBEATS_DAYS", default="90"),
         Record.CALLS: env.str("ARBOR_CALLS_DAYS", default="30"),
         Record.CONVERSATIONS: env.str("ARBOR_CONVERSATIONS_DAYS", default="365"),
         Record.MESSAGES: env.str("ARBOR_MESSAGES_DAYS", default="365"),
+        Record.APPROVALS: env.str("ARBOR_APPROVALS_DAYS", default="365"),
         Record.PLANS: env.str("ARBOR_PLANS_DAYS", default="365"),
         Record.PROGRESS: env.str("ARBOR_PROGRESS_DAYS", default="365"),
         # A year and a month: the same month of last year can be compared.

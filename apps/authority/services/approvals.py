@@ -18,7 +18,7 @@ from apps.authority.models import ActionApproval
 from apps.authority.services.modes import set_mode
 from apps.signals.services.emission import emit
 from arbor.agents.lifecycle import AgentStatus
-from arbor.authority.approvals import APPROVAL_LIFETIME, TRANSITIONS, ApprovalStatus
+from arbor.authority.approvals import APPROVAL_LIFETIME, OPEN_APPROVALS, TRANSITIONS, ApprovalStatus
 from arbor.authority.modes import TrustMode
 from arbor.errors import NotFound, TransitionIllegal
 from arbor.memory.content import check_line
@@ -28,7 +28,6 @@ from arbor.signals import SignalName, signal
 REASON_LENGTH = 2_000
 #: The console's badge stops counting here.
 COUNTED_AT_MOST = 100
-_OPEN = (ApprovalStatus.PENDING, ApprovalStatus.APPROVED)
 
 
 def approvals(
@@ -105,7 +104,7 @@ def expire_approvals(*, agent_id: UUID, now: datetime) -> int:
     """Expire an agent's requests that nobody decided, and its approvals that were not used; return their number."""
     rows = list(
         ActionApproval.objects.select_for_update(skip_locked=True)
-        .filter(agent_id=agent_id, status__in=_OPEN, expires_at__lte=now)
+        .filter(agent_id=agent_id, status__in=OPEN_APPROVALS, expires_at__lte=now)
         .order_by("id")
     )
     for row in rows:
@@ -118,7 +117,7 @@ def expire_approvals(*, agent_id: UUID, now: datetime) -> int:
 @transaction.atomic
 def expire_approvals_of_actions(*, name_prefix: str, why: str, actor: str) -> int:
     """Expire the open requests for actions with a name prefix, and their unused approvals; return the number of both."""
-    found = ActionApproval.objects.filter(action__startswith=name_prefix, status__in=_OPEN)
+    found = ActionApproval.objects.filter(action__startswith=name_prefix, status__in=OPEN_APPROVALS)
     # In the order of heartbeats, as in `_decide`.
     lock_schedules(list(found.values_list("agent_id", flat=True)))
     rows = list(found.select_for_update().order_by("id"))
@@ -150,7 +149,7 @@ def _decide(approval_id: UUID, status: ApprovalStatus, *, actor: str, reason: st
         raise NotFound(f"the request for approval {approval_id} was deleted with its agent")
     now = datetime.now(UTC)
     before = ApprovalStatus(row.status)
-    if row.expires_at <= now and before in _OPEN:
+    if row.expires_at <= now and before in OPEN_APPROVALS:
         raise TransitionIllegal(f"the request {row.id} expired at {row.expires_at:%Y-%m-%d %H:%M} UTC")
     if status not in TRANSITIONS[before]:
         raise TransitionIllegal(f"the request {row.id} is {before} already, so it cannot be {status}")

@@ -13,7 +13,7 @@ from django.db.models import Sum
 
 from apps.agents.models import Agent, Percept
 from apps.audit.models import AuditAction, AuditEvent, PlatformEvent
-from apps.authority.models import CapabilityUse
+from apps.authority.models import ActionApproval, CapabilityUse
 from apps.authority.services.grants import grant_capability, revoke_capability
 from apps.calls.models import DailyUsage, ExternalCall, LedgerEntry
 from apps.contacts.models import ChatMessage, HookDelivery, OutboxMessage
@@ -32,6 +32,7 @@ from arbor.clock import FrozenClock
 from arbor.errors import NotFound
 from arbor.history import Record
 from arbor.ids import uuid7
+from tests.factories.approvals import ActionApprovalFactory
 from tests.factories.authority import CapabilityUseFactory
 from tests.factories.contacts import (
     ChatMessageFactory,
@@ -215,6 +216,35 @@ def test_old_deliveries_go_unless_they_are_sent_again(agent: Agent) -> None:
     with tenant_transaction(agent.tenant_id):
         left = set(HookDelivery.objects.values_list("status", flat=True))
         assert left == {young.status, "retrying", "resending"}
+
+
+def test_old_approvals_go_once_they_and_their_heartbeats_have_ended(agent: Agent) -> None:
+    expiry = LONG_AGO + timedelta(days=7)
+    with tenant_transaction(agent.tenant_id):
+        heartbeat = HeartbeatFactory(agent=agent)
+
+        def store(**columns: Any) -> UUID:
+            row = {
+                "agent": agent,
+                "asked_at": LONG_AGO,
+                "expires_at": expiry,
+                "heartbeat_id": uuid4(),
+            } | columns
+            return UUID(str(ActionApprovalFactory(**row).id))
+
+        for status in ("denied", "expired", "withdrawn"):
+            store(status=status)
+        store(status="executed", executed_by=uuid4())
+        remaining = {
+            store(status="denied", heartbeat_id=heartbeat.id),
+            store(status="executed", executed_by=heartbeat.id),
+            store(status="denied", expires_at=datetime.now(UTC) + timedelta(days=1)),
+            store(status="denied", asked_at=datetime.now(UTC)),
+            store(status="pending"),
+        }
+    assert sweep_history().done == 4
+    with tenant_transaction(agent.tenant_id):
+        assert set(ActionApproval.objects.values_list("id", flat=True)) == remaining
 
 
 def test_each_tenant_is_swept_by_itself(agent: Agent, other_tenant: Tenant) -> None:
