@@ -16,6 +16,7 @@ from django.urls import reverse
 
 from apps.agents.models import Agent
 from apps.audit.models import AuditEvent
+from apps.authority.services.grants import grant_actions
 from apps.console import paging
 from apps.console.alarms import FINDINGS_SHOWN, Alarm
 from apps.console.listing import ROWS_A_PAGE, ConsoleAdmin, ReadOnly
@@ -218,6 +219,18 @@ def test_an_agents_page_names_the_reflex_policy(viewer: Client, world: World) ->
     with tenant_transaction(world.tenant.id):
         type(world.agent).objects.update(model="openai/gpt-5-mini")
     assert "Reflex decides" not in viewer.get(world.agent_page).content.decode()
+
+
+def test_an_agents_page_warns_of_an_agent_without_grants(viewer: Client, world: World) -> None:
+    with tenant_transaction(world.tenant.id):
+        agent = AgentFactory(allowed_actions=())
+    warning = "This agent may do nothing"
+    text = viewer.get(page_of(agent)).content.decode()
+    assert warning in text
+    assert f"arbor agent capability grant {agent.name} ACTION" in text
+    with tenant_transaction(world.tenant.id):
+        grant_actions(agents=[agent], actions=["recall"], actor="cli:eve")
+    assert warning not in viewer.get(page_of(agent)).content.decode()
 
 
 def test_the_first_page_says_that_no_model_is_in_use(viewer: Client, world: World) -> None:
