@@ -163,7 +163,7 @@ class _RunLeg:
         for row, visit in zip(self._rows, state.visits, strict=False):
             if row.goal_id and row.status in OPEN_STEPS and visit.status not in OPEN_STEPS:
                 succeeded = visit.status is WorkflowStepStatus.SUCCEEDED
-                close_step_goal(row, succeeded=succeeded, reason=visit.error)
+                close_step_goal(self._run, row, succeeded=succeeded, reason=visit.error)
 
     def _write(self, progress: Progress[WorkflowState], request: AnswerRequest) -> None:
         """Write the run and the steps that had not ended before; the request belongs to the last step."""

@@ -129,7 +129,7 @@ def cancel_run(*, run_id: UUID, actor: str, reason: str = "") -> WorkflowRun:
         lock_schedule(agent_id)
     now, why = datetime.now(UTC), f"canceled by {actor}{f': {reason}' if reason else ''}"
     for step in open_steps:
-        _cancel_step(step, now=now, reason=why)
+        _cancel_step(run, step, now=now, reason=why)
     run.status, run.error, run.ended_at, run.due_at = WorkflowRunStatus.CANCELED, why, now, None
     run.save(update_fields=["status", "error", "ended_at", "due_at"])
     report_end(run, actor=actor)
@@ -173,9 +173,9 @@ def _started_before(request: RunRequest) -> WorkflowRun | None:
     return started
 
 
-def _cancel_step(step: WorkflowStep, *, now: datetime, reason: str) -> None:
+def _cancel_step(run: WorkflowRun, step: WorkflowStep, *, now: datetime, reason: str) -> None:
     if step.goal_id:
-        close_step_goal(step, succeeded=False, reason=reason)
+        close_step_goal(run, step, succeeded=False, reason=reason)
     step.status, step.completed_at, step.error, step.due_at = WorkflowStepStatus.CANCELED, now, reason, None
     step.save(update_fields=["status", "completed_at", "error", "due_at"])
     if step.kind == WorkflowStepKind.PROMPT and step.agent_id:

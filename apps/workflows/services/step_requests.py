@@ -219,10 +219,10 @@ def _add_goal(
     return None
 
 
-def close_step_goal(row: WorkflowStep, *, succeeded: bool, reason: str) -> None:
-    """Close the goal of a delegated step that has ended, unless the agent has closed it itself."""
+def close_step_goal(run: WorkflowRun, row: WorkflowStep, *, succeeded: bool, reason: str) -> None:
+    """Close the goal of a delegated step of the run that has ended, unless the agent has closed it itself."""
     goal: Goal | None = Goal.objects.filter(id=row.goal_id).first() if row.goal_id else None
     if goal is None or not GoalState(goal.state).is_open:
         return
     why = "" if succeeded else shorten(reason, _GOAL_REASON_LENGTH) or "the step has ended"
-    end_goal(goal_id=goal.id, abandoned=why, closer=f"the workflow {row.run.workflow.name}")
+    end_goal(goal_id=goal.id, abandoned=why, closer=f"the workflow {run.workflow.name}")

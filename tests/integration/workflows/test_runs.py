@@ -11,7 +11,8 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from django.db import connections
+from django.db import connection, connections
+from django.test.utils import CaptureQueriesContext
 
 from apps.agents.models import Agent, AgentPolicy, Percept
 from apps.audit.models import AuditAction, AuditEvent
@@ -305,6 +306,16 @@ def test_a_canceled_run_ends_with_its_step_and_its_call(
     fleet.run()
     assert (current_run(run).status, latest_step(run, "a").status) == ("canceled", "canceled")
     assert current_run(run).error == "canceled by user:eve: wrong topic"
+
+
+def test_a_canceled_run_with_a_goal_is_read_once(tenant: Tenant, agent: Agent, fleet: Fleet) -> None:
+    run = start_new_workflow(tenant, 'a [type=delegate, task="Draw"]; start -> a -> done', agent=agent)
+    fleet.run()
+    with tenant_transaction(tenant.id):
+        with CaptureQueriesContext(connection) as queries:
+            cancel_run(run_id=run.id, actor="user:eve")
+        assert Goal.objects.filter(state=GoalState.ABANDONED).count() == 1
+    assert sum('FROM "workflows_workflowrun"' in query["sql"] for query in queries) == 1
 
 
 def test_rows_of_another_tenant_are_not_found(tenant: Tenant, other_tenant: Tenant, fleet: Fleet) -> None:
