@@ -90,6 +90,16 @@ class DifferenceKind(StrEnum):
     CHANGED = "changed"
 
 
+#: The verbs of restoring parts, by the difference from before the restoration to after it.
+RESTORATION_VERBS = MappingProxyType(
+    {
+        DifferenceKind.REMOVED: "took away",
+        DifferenceKind.CHANGED: "reset",
+        DifferenceKind.ADDED: "brought back",
+    }
+)
+
+
 @dataclass(frozen=True, kw_only=True)
 class PartDifference:
     """A difference of one part between two versions; `before` or `after` is empty where the version has no such part."""

@@ -6,13 +6,7 @@ from uuid import UUID
 
 from apps.selves.services.changes import SelfChangeRecord, record_self_change
 from apps.selves.services.history import latest_version, load_self
-from arbor.selves.history import DifferenceKind, SelfState, differences
-
-_VERBS = {
-    DifferenceKind.REMOVED: "took away",
-    DifferenceKind.CHANGED: "reset",
-    DifferenceKind.ADDED: "brought back",
-}
+from arbor.selves.history import RESTORATION_VERBS, SelfState, differences
 
 
 def record_self_differences(agent_id: UUID, before: SelfState, *, actor: str, reason: str) -> int:
@@ -28,7 +22,7 @@ def record_self_differences(agent_id: UUID, before: SelfState, *, actor: str, re
                 before=difference.before,
                 after=difference.after,
                 actor=actor,
-                message=f"{_VERBS[difference.difference]} the {difference.kind}: {difference.name}",
+                message=f"{RESTORATION_VERBS[difference.difference]} the {difference.kind}: {difference.name}",
                 reason=reason,
                 version=version,
             )

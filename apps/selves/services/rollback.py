@@ -23,7 +23,15 @@ from apps.signals.services.emission import emit
 from apps.tenants.scope import current_tenant
 from arbor.errors import PermissionDenied
 from arbor.memory.content import content_hash
-from arbor.selves.history import DifferenceKind, PartDifference, PartKind, differences, fold, require_offered
+from arbor.selves.history import (
+    RESTORATION_VERBS,
+    DifferenceKind,
+    PartDifference,
+    PartKind,
+    differences,
+    fold,
+    require_offered,
+)
 from arbor.selves.values import (
     DEFAULT_CONFIDENCE,
     DEFAULT_STABILITY,
@@ -36,13 +44,6 @@ from arbor.signals import SignalName, signal
 #: The source of parts that a rollback stores anew.
 SOURCE = "rollback"
 _ORDER = (DifferenceKind.REMOVED, DifferenceKind.CHANGED, DifferenceKind.ADDED)
-_VERBS = MappingProxyType(
-    {
-        DifferenceKind.REMOVED: "took away",
-        DifferenceKind.CHANGED: "reset",
-        DifferenceKind.ADDED: "brought back",
-    }
-)
 #: All parts of a self.
 ALL_PARTS = tuple(PartKind)
 
@@ -87,7 +88,7 @@ def roll_back(
                 before=difference.before,
                 after=after,
                 actor=actor,
-                message=f"{_VERBS[difference.difference]} the {difference.kind}: {difference.name}",
+                message=f"{RESTORATION_VERBS[difference.difference]} the {difference.kind}: {difference.name}",
                 reason=why,
                 version=version,
             )
