@@ -94,9 +94,10 @@ def superuser(django_db_setup: None, postgres: EmbeddedPostgres) -> Iterator[psy
 
 
 @pytest.fixture(scope="session")
-def emptier(superuser: psycopg.Connection[Any]) -> DatabaseCleaner:
-    """Return the service that empties the database."""
-    return DatabaseCleaner(superuser)
+def emptier(django_db_setup: None, postgres: EmbeddedPostgres) -> Iterator[DatabaseCleaner]:
+    """Return the service that empties the database, in a session of its own, whose settings no test changes."""
+    with psycopg.connect(postgres.superuser_url, autocommit=True) as session:
+        yield DatabaseCleaner(session)
 
 
 @pytest.fixture

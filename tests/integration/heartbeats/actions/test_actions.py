@@ -70,8 +70,8 @@ def test_every_action_is_offered_and_invalid_parameters_cost_nothing(
     second = last_heartbeat(agent)
 
     for name, spec in ACTIONS.items():
-        # There is no other agent to write to, and no workflow is granted.
-        absent = name in {"reach_out_agent", "start_workflow"}
+        # There is no other agent to write to, no workflow is granted, and no step of one waits.
+        absent = name in {"reach_out_agent", "start_workflow", "complete_step"}
         assert (f"- {name} ({spec.cost}): " in prompt) is not absent
     for (name, _, message), action in zip(INVALID_ACTIONS, [*first.actions, *second.actions], strict=True):
         assert (action["action"], action["verdict"], action["outcome"], action["cost"]) == (
