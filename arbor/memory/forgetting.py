@@ -74,7 +74,7 @@ class ForgettingReason(StrEnum):
     EXPIRED = "expired"
     #: The memory's importance, decayed since its last use, is below the limit.
     FADED = "faded"
-    #: The memory was of little importance from the start, and was not used.
+    #: The episodic memory was of little importance from the start, and its use has not raised the importance enough.
     TRIVIAL = "trivial"
     #: The agent exceeds its quota of the memory's type, and the memory is among the least important ones.
     CROWDED = "crowded"

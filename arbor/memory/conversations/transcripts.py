@@ -163,7 +163,7 @@ def is_plain(line: str) -> bool:
 
 
 def is_dated(line: str) -> bool:
-    """Return whether the line is like `[2024-05-01 10:30] Speaker: text`; it begins as a JSON list does."""
+    """Return whether the line is like `[2024-05-01 10:30] Speaker: text`; such a line begins as a JSON list does."""
     parsed = _parse_plain(line)
     return isinstance(parsed, ParsedLine) and parsed.at is not None
 
@@ -204,7 +204,8 @@ class Dialog:
 def find_dialog(document: Any, *, name: str, sample: str | None) -> Dialog:
     """Return the dialog of a sample in a parsed file of one dialog or a list of them.
 
-    Raises ConversationInvalid without a dialog, or for several of which `sample` names none.
+    Raises ConversationInvalid without a dialog, for a `sample` that does not name exactly one, and for several dialogs without a
+    `sample`.
     """
     items = document if isinstance(document, list) else [document]
     dialogs = [dialog for item in items if (dialog := _dialog(item)) is not None]
