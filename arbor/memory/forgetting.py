@@ -157,7 +157,7 @@ def forgetting_reason(
 ) -> ForgettingReason | None:
     """Return why one active memory is to be forgotten, None if it is not; quotas compare all memories and are applied elsewhere.
 
-    An expiry is a date that somebody set, so it applies to protected memories too. Early cleanup applies to episodic
+    An expiry, given or computed from the retention, applies to protected memories too. Early cleanup applies to episodic
     memories only (seed 001); all types of memories fade.
     """
     if memory.expires_at is not None and memory.expires_at <= now:
