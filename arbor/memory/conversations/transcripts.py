@@ -13,9 +13,8 @@ from arbor.clock import to_utc
 from arbor.errors import ConversationInvalid, Invalid
 from arbor.memory.content import MAX_CONTENT_BYTES
 from arbor.memory.conversations.turns import BadLine, Turn, check_turn_content, is_plausible
+from arbor.memory.episodes import DEFAULT_GAP
 
-#: The gap after which a new session begins (seed 004: an episode is split by a gap of more than 30 minutes).
-SESSION_GAP = timedelta(minutes=30)
 #: The time between turns without a time of their own.
 _UNTIMED_INTERVAL = timedelta(seconds=1)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -79,7 +78,10 @@ def _unfold(lines: Iterable[NumberedLine]) -> Iterator[NumberedLine]:
 def _split_sessions(
     lines: Iterable[NumberedLine], parse: Callable[[str], ParsedLine | str], *, name: str, start: datetime
 ) -> Iterator[Turn | BadLine]:
-    """Yield a turn for each line, a new session after each gap; `parse` returns a text as the reason of a bad line."""
+    """Yield a turn for each line, with a new session after each gap that would split an episode.
+
+    `parse` returns a text as the reason of a bad line.
+    """
     session, position = 1, -1
     last: datetime | None = None
     for number, line in lines:
@@ -92,7 +94,7 @@ def _split_sessions(
             yield parsed
             continue
         at = parsed.at or (last + _UNTIMED_INTERVAL if last else start)
-        if last is not None and abs(at - last) > SESSION_GAP:
+        if last is not None and abs(at - last) > DEFAULT_GAP:
             session, position = session + 1, 0
         last = at
         yield check_turn_content(
