@@ -60,7 +60,7 @@ def _openai_headers(credentials: Credentials) -> dict[str, str]:
 
 
 def _openai_options(credentials: Credentials) -> dict[str, Any]:
-    """Return the option names that OpenAI itself uses now; other servers know the older ones."""
+    """Return the options of OpenAI itself; other servers know the older name of the limit, and perhaps no reasoning."""
     is_openai = not credentials.openai_base_url
     return {"limit": "max_completion_tokens", "quiet": True} if is_openai else {}
 

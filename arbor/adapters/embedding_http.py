@@ -88,7 +88,7 @@ def _truncate(text: str) -> str:
 
 #: Texts in one request; OpenAI accepts 2,048, self-hosted servers fewer.
 _OPENAI_BATCH = 64
-#: The models that can return vectors of a requested dimension; others refuse the option.
+#: The beginning of the names of models that can return vectors of a requested dimension; others refuse the option.
 _RESIZABLE = "text-embedding-3"
 
 

@@ -199,13 +199,14 @@ class _GuardedTransport(httpx2.AsyncBaseTransport):
 
         Connects to the address that was checked; the certificate must be the host's.
         """
-        url, failure = request.url, httpx2.ConnectError("the host has no address", request=request)
+        url = request.url
+        failure: httpx2.TransportError = httpx2.ConnectError("the host has no address", request=request)
         for address in await self._addresses(request):
             request.url = url.copy_with(host=address)
             request.extensions = {**request.extensions, "sni_hostname": url.host}
             try:
                 response = await self._inner.handle_async_request(request)
-            except httpx2.ConnectError as error:
+            except (httpx2.ConnectError, httpx2.ConnectTimeout) as error:
                 failure = error
                 continue
             finally:

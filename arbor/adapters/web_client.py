@@ -22,7 +22,7 @@ _MAX_DIGITS = 20
 
 
 def web_client(*, permits: Callable[[str], bool] | None = None) -> httpx.Client:
-    """Return a client without cookies and redirects that connects to permitted addresses only."""
+    """Return a client without cookies and redirects; with `permits`, it connects only to addresses that it permits."""
     return httpx.Client(
         transport=DeadlineTransport(connections=_CONNECTIONS, idle_per_origin=_IDLE, permits=permits),
         timeout=TIMEOUT,

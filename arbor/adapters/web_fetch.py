@@ -111,7 +111,9 @@ def is_readable(kind: str) -> bool:
 
 def read_page(content: bytes, *, kind: str, charset: str | None) -> tuple[str, str]:
     """Return title and text of a page; the text is empty for a page without one. `charset` is the server's."""
-    text = _decode(content, charset)
+    if charset is not None and not _is_charset(charset):
+        charset = None
+    text = content.decode(charset or "utf-8", errors="replace")
     if kind not in _HTML_TYPES:
         return "", storable(text)
     # Bytes without a charset are decoded by the page's own declaration.
@@ -129,12 +131,6 @@ def read_page(content: bytes, *, kind: str, charset: str | None) -> tuple[str, s
 def _extractor() -> Any:
     """Load trafilatura at the first page: it takes 30 MB and half a second, and most processes never read one."""
     return importlib.import_module("trafilatura")
-
-
-def _decode(content: bytes, charset: str | None) -> str:
-    if charset is not None and not _is_charset(charset):
-        charset = None
-    return content.decode(charset or "utf-8", errors="replace")
 
 
 def _is_charset(name: str) -> bool:

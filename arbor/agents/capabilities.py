@@ -24,7 +24,7 @@ WILDCARDS = ("*", "**")
 MAX_URI_LENGTH = 500
 
 #: Domains and their operations: the canonical list of the origin, and the requests of the built-in templates.
-#: "*" means any operation.
+#: In an operation, "*" matches any characters.
 KNOWN_PREFIXES: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         "actions": ("execute",),

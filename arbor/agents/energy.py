@@ -71,7 +71,7 @@ def terms_of(*policies: EnergyPolicy) -> EnergyTerms:
 
 
 def check_terms(terms: EnergyTerms, *, default_costs: Mapping[str, int]) -> None:
-    """Raise Invalid unless the regeneration fits under the maximum, and each price can be paid."""
+    """Raise Invalid unless the regeneration is at most the maximum, and only actions with a price have one, which can be paid."""
     most = terms.maximum
     if terms.regeneration > most:
         raise Invalid(

@@ -34,7 +34,7 @@ type ValuePath = tuple[str | int, ...]
 
 @dataclass(frozen=True, kw_only=True)
 class FileFault:
-    """An error in a file: its message, line (None: the whole file) and the path of the value."""
+    """An error in a file: its message, line (None: the whole file), and the path of the value or the heading of the section."""
 
     message: str
     line: int | None = None
@@ -85,7 +85,7 @@ def read_front_matter(text: str) -> FrontMatter:
     faults = list(_check_text(text))
     rows = text.removeprefix("\ufeff").replace("\r\n", "\n").split("\n")
     closing = next((at for at, row in enumerate(rows) if at and row.rstrip() == FENCE), None)
-    if not faults and (not rows or rows[0].rstrip() != FENCE or closing is None):
+    if not faults and (rows[0].rstrip() != FENCE or closing is None):
         faults.append(
             FileFault(
                 line=1,
@@ -224,7 +224,7 @@ def _record_lines(
 
 
 def _find_unstorable(value: object, path: ValuePath = ()) -> Iterator[tuple[ValuePath, str]]:
-    """Find values that JSON cannot represent: the template is stored as JSON."""
+    """Find values that JSON cannot represent, because the values are stored as JSON."""
     if isinstance(value, list):
         for at, item in enumerate(value):
             yield from _find_unstorable(item, (*path, at))

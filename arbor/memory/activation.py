@@ -24,7 +24,7 @@ MAX_ACTIVATED = 64
 MAX_ACTIVE = 500
 #: The number of the most active memories, from which the active clusters are computed.
 MAX_FOR_CLUSTERS = 100
-#: The most active clusters that an agent is shown.
+#: The largest number of active clusters that an agent is shown.
 CLUSTERS_SHOWN = 5
 
 

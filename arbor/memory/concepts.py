@@ -86,8 +86,8 @@ def with_parent[K: Hashable](
 def with_merged[K: Hashable](parents: Mapping[K, K | None], *, retained: K, absorbed: K) -> dict[K, K | None]:
     """Return the hierarchy with `absorbed` merged into `retained`, which inherits the narrower concepts of `absorbed`.
 
-    Where `retained` was below `absorbed`, it gets the parent of `absorbed`. Raises Invalid for a concept and itself, and as
-    `flatten` does.
+    Where `retained` was below `absorbed`, or had no parent and was not above `absorbed`, it gets the parent of `absorbed`.
+    Raises Invalid for a concept and itself, and as `flatten` does.
     """
     if retained == absorbed:
         raise Invalid(f"a concept cannot be merged with itself: {retained}")

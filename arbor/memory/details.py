@@ -65,7 +65,7 @@ class Detail:
     """The fields that the details of all types share."""
 
     type: ClassVar[MemoryType]
-    #: Fields that this version of Arbor does not know, as they were read.
+    #: Fields that this version of Arbor does not know or cannot read, as they were stored.
     extra: Mapping[str, Any] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
@@ -153,7 +153,7 @@ class SemanticDetail(Detail):
 
 @dataclass(frozen=True, kw_only=True)
 class ProceduralDetail(Detail):
-    """The steps of a procedure; its outcomes are counted in `Practice`. Raises Invalid."""
+    """The steps of a procedure; its outcomes are counted in `PracticeCounts`. Raises Invalid."""
 
     type = MemoryType.PROCEDURAL
     #: The steps in the order of execution.

@@ -79,15 +79,15 @@ def _is_meaningful(word: str, after: str) -> bool:
 
 
 class _DetailsDiffer(Exception):
-    """Two details have different values in one field."""
+    """Two details cannot be merged: a field has two different values, or a list would be too long."""
 
 
 def merge_details(old: Detail, new: Detail) -> Detail | None:
     """Merge two details of one type; return None where they differ, so that the memories cannot be merged.
 
-    An empty field is filled from the other detail. Lists are joined without duplicates. The higher confidence wins; that of a
-    fact rises only with a further source, and its trust is computed from confidence and sources. Of fields that the type does not
-    define, those of `old` win.
+    An empty field is filled from the other detail. Lists are joined without duplicates; only the steps of a procedure must be equal.
+    The higher confidence wins; the confidence of a fact rises only with a further source. Of fields that the type does not define,
+    those of `old` win.
     """
     if old == new:
         return old

@@ -74,7 +74,7 @@ class ForgettingReason(StrEnum):
     EXPIRED = "expired"
     #: The memory's importance, decayed since its last use, is below the limit.
     FADED = "faded"
-    #: The memory was of little importance from the start, and was not used.
+    #: The episodic memory was of little importance from the start, and its use has not raised the importance enough.
     TRIVIAL = "trivial"
     #: The agent exceeds its quota of the memory's type, and the memory is among the least important ones.
     CROWDED = "crowded"
@@ -157,7 +157,7 @@ def forgetting_reason(
 ) -> ForgettingReason | None:
     """Return why one active memory is to be forgotten, None if it is not; quotas compare all memories and are applied elsewhere.
 
-    An expiry is a date that somebody set, so it applies to protected memories too. Early cleanup applies to episodic
+    An expiry, given or computed from the retention, applies to protected memories too. Early cleanup applies to episodic
     memories only (seed 001); all types of memories fade.
     """
     if memory.expires_at is not None and memory.expires_at <= now:

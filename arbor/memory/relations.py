@@ -144,7 +144,7 @@ class TraversedNode:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TraversalResult[T]:
-    """The result of a traversal; where `bounded`, MAX_NODES were reached, and there may be more nodes."""
+    """The result of a traversal; where `bounded`, the search ended at MAX_NODES, and there are more nodes."""
 
     found: tuple[T, ...]
     bounded: bool

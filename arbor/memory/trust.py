@@ -147,7 +147,10 @@ def sources_of(evidence: Iterable[Evidence]) -> tuple[Source, ...]:
 
 
 def _limited_sources(memory: Evidence) -> tuple[Source, ...]:
-    """Return a memory's sources, trusted so that `max_trust` of them is at most the trust of the memory."""
+    """Return a memory's sources, trusted so that `max_trust` of them is at most the trust of the memory.
+
+    Only the first source is returned where a source is certain, or the memory is trusted no further than a fact without a source.
+    """
     most = min(max((memory.trust - UNSUPPORTED) / SUPPORTED, 0.0), 1.0)
     if not memory.sources:
         return (replace(memory.speaker, trust=min(memory.speaker.trust, most)),)

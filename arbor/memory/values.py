@@ -41,7 +41,7 @@ class Retention(StrEnum):
     ERROR = "error"
     #: Without an expiry, but it fades and counts towards the quota.
     LASTING = "lasting"
-    #: "Remember this": kept until a person decides otherwise. No maintenance job archives it.
+    #: "Remember this": kept until a person decides otherwise. No maintenance job archives it, unless an expiry was given.
     PERMANENT = "permanent"
 
 
@@ -141,7 +141,7 @@ class ScoreComponents:
     neighbours: float = 0.0
     #: A memory that matches the query is related to it, similar to it, or near it in an episode.
     association: float = 0.0
-    #: Another memory of the same session, or of the same episode, matches the query well.
+    #: A memory of the same session, or of the same episode, matches the query well; the memory itself counts too.
     session: float = 0.0
     episode: float = 0.0
     #: The query names the speaker.
@@ -156,7 +156,7 @@ class ScoreComponents:
     trust: float = 0.0
     #: The memory, or a memory near it, was recalled recently.
     activation: float = 0.0
-    #: The emotional valence of the memory is near the agent's mood.
+    #: The emotional valence of the memory has the same sign as the agent's mood.
     mood: float = 0.0
 
     @property

@@ -72,7 +72,8 @@ class UnreadableObject:
 def find_objects(text: str, *, keys: Collection[str]) -> Iterator[JsonObject | UnreadableObject]:
     """Yield the outermost JSON objects in a text, in order.
 
-    A broken object with one of the `keys` ends the search, because the rest of the text could be a part of it.
+    A broken object with one of the `keys` ends the search, because the rest of the text could be a part of it. The search also ends
+    after MAX_TRIES opening braces, each found object counted as one, or MAX_TOKENS tokens of text that is not valid JSON.
     """
     at, tokens = 0, MAX_TOKENS
     for _ in range(MAX_TRIES):

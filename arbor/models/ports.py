@@ -22,7 +22,7 @@ class CallPurpose(StrEnum):
     VOICE = "voice"
     #: Summarize a text.
     SUMMARIZE = "summarize"
-    #: Extract concepts from texts.
+    #: Extract concepts and stated facts from texts.
     EXTRACT = "extract"
     #: Appraise the importance of texts.
     WEIGH = "weigh"

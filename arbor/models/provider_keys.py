@@ -10,7 +10,7 @@ from arbor.sealing import MasterKeys, OpenedSecret, SealedRecord, seal, unseal
 
 # A label is part of the derivation: changing it makes every key sealed under it unreadable.
 _SEAL_PURPOSE = "provider-key"
-#: The last characters of a key that people may see; fewer of a short one.
+#: The number of a key's last characters that people may see, and the least number that must stay hidden.
 _SHOWN = 4
 _MIN_HIDDEN = 12
 

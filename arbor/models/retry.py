@@ -97,7 +97,7 @@ class _CountedSink:
 
 
 class GuardedModel:
-    """Wraps a model that makes one attempt.
+    """Retries a model that makes one attempt for each call, behind the breaker of its provider.
 
     The breaker counts whole calls, not attempts: one prompt that a provider cannot process must not block the provider for
     all other agents.

@@ -10,9 +10,11 @@ from arbor.errors import ConfigurationInvalid
 from arbor.models.handles import Provider
 from arbor.setting_lists import name_values
 
-#: Returns the tokens of a text.
+#: Counts the tokens of a text.
 type CountTokens = Callable[[str], int]
 
+#: The providers whose models have tokenizers.
+_PROVIDERS = tuple(provider for provider in Provider if provider is not Provider.REFLEX)
 NO_TOKENIZERS: Mapping[str, CountTokens] = MappingProxyType({})
 
 
@@ -23,9 +25,9 @@ def parse_tokenizers(text: str) -> Mapping[str, Path]:
     """
     files: dict[str, Path] = {}
     for entry, name, path in name_values(text):
-        if name.partition("/")[0] not in set(Provider) - {Provider.REFLEX} or not path:
+        if name.partition("/")[0] not in _PROVIDERS or not path:
             raise ConfigurationInvalid(
-                f"tokenizers are written PROVIDER=PATH or PROVIDER/MODEL=PATH, of {', '.join(Provider)}; got {entry!r}"
+                f"tokenizers are written PROVIDER=PATH or PROVIDER/MODEL=PATH, of {', '.join(_PROVIDERS)}; got {entry!r}"
             )
         if not Path(path).is_file():
             raise ConfigurationInvalid(

@@ -31,7 +31,7 @@ TEMPLATE_TOKENS = 64
 
 
 def bounded_ratio(ratio: float) -> float:
-    """Return a token ratio within its bounds; 1 for a ratio that is not a number."""
+    """Return a token ratio within its bounds; 1 for a ratio that is not finite."""
     return min(max(ratio, MIN_RATIO), MAX_RATIO) if math.isfinite(ratio) else 1.0
 
 

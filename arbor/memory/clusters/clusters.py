@@ -23,7 +23,7 @@ from arbor.memory.values import ScoreComponents
 MAX_CLUSTERS_OF_MEMORY = 3
 #: The least number of members of a cluster.
 MIN_MEMBERS = 3
-#: The most clusters of one agent; in a full mind they have 50 memories each.
+#: The most clusters of one agent: for 10,000 memories, 50 in each.
 MAX_CLUSTERS = 200
 #: Deviations above the mean cosine from which a memory belongs to a center: the relative form of the origin's 0.7. Dialogs
 #: of 400 to 700 turns get 22 to 54 clusters, with 58 to 72 % of the turns in one of them (docs/explanation/clusters.md).
@@ -47,7 +47,7 @@ MIN_COSINE = 0.3
 ROUNDING = 1e-3
 #: Consecutive seeds without a cluster after which the search for clusters ends.
 _MAX_FRUITLESS_SEEDS = 200
-#: Memories that are compared with all others at once: 40 MB in a full mind.
+#: Memories that are compared with all others at once: 40 MB for 10,000 memories.
 _BLOCK = 1000
 #: Rounds in which the center is averaged and its members are collected again.
 _SKETCH_ROUNDS = 3
@@ -63,7 +63,8 @@ class Cosines:
     def at(self, deviations: float) -> float:
         """Return the cosine that lies `deviations` above the mean.
 
-        The result is at least MIN_COSINE and at most halfway from the mean to 1, so that memories can reach it.
+        The cosine is at least MIN_COSINE, and otherwise at most halfway from the mean to 1, so that memories can reach it; ROUNDING
+        is subtracted.
         """
         reachable = (1 + self.mean) / 2
         return max(MIN_COSINE, min(self.mean + deviations * self.deviation, reachable)) - ROUNDING

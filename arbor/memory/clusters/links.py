@@ -120,8 +120,8 @@ def link_clusters(
 def _overlaps(clusters: Sequence[PlacedCluster]) -> _Strengths:
     sizes = {cluster.id: len(cluster.members) for cluster in clusters}
     shared: Counter[tuple[UUID, UUID]] = Counter()
-    for clusters_by_member in _clusters_of(clusters).values():
-        shared.update(combinations(clusters_by_member, 2))
+    for clusters_of_member in _clusters_of(clusters).values():
+        shared.update(combinations(clusters_of_member, 2))
     strengths: _Strengths = {}
     for (first, other), count in shared.items():
         share = count / min(sizes[first], sizes[other])

@@ -113,7 +113,7 @@ class _Assignment:
         return bool(new_centers)
 
     def settle(self) -> None:
-        """Assign memories and average centers in turns until no memory moves."""
+        """Merge clusters, assign memories and average centers until no memory moves, at most _MAX_AVERAGINGS times."""
         for _ in range(_MAX_AVERAGINGS):
             before = self._heads, self._home_clusters()
             self._merge()

@@ -13,9 +13,8 @@ from arbor.clock import to_utc
 from arbor.errors import ConversationInvalid, Invalid
 from arbor.memory.content import MAX_CONTENT_BYTES
 from arbor.memory.conversations.turns import BadLine, Turn, check_turn_content, is_plausible
+from arbor.memory.episodes import DEFAULT_GAP
 
-#: The gap after which a new session begins (seed 004: an episode is split by a gap of more than 30 minutes).
-SESSION_GAP = timedelta(minutes=30)
 #: The time between turns without a time of their own.
 _UNTIMED_INTERVAL = timedelta(seconds=1)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -79,7 +78,10 @@ def _unfold(lines: Iterable[NumberedLine]) -> Iterator[NumberedLine]:
 def _split_sessions(
     lines: Iterable[NumberedLine], parse: Callable[[str], ParsedLine | str], *, name: str, start: datetime
 ) -> Iterator[Turn | BadLine]:
-    """Yield a turn for each line, a new session after each gap; `parse` returns a text as the reason of a bad line."""
+    """Yield a turn for each line, with a new session after each gap that would split an episode.
+
+    `parse` returns a text as the reason of a bad line.
+    """
     session, position = 1, -1
     last: datetime | None = None
     for number, line in lines:
@@ -92,7 +94,7 @@ def _split_sessions(
             yield parsed
             continue
         at = parsed.at or (last + _UNTIMED_INTERVAL if last else start)
-        if last is not None and abs(at - last) > SESSION_GAP:
+        if last is not None and abs(at - last) > DEFAULT_GAP:
             session, position = session + 1, 0
         last = at
         yield check_turn_content(
@@ -163,7 +165,7 @@ def is_plain(line: str) -> bool:
 
 
 def is_dated(line: str) -> bool:
-    """Return whether the line is like `[2024-05-01 10:30] Speaker: text`; it begins as a JSON list does."""
+    """Return whether the line is like `[2024-05-01 10:30] Speaker: text`; such a line begins as a JSON list does."""
     parsed = _parse_plain(line)
     return isinstance(parsed, ParsedLine) and parsed.at is not None
 
@@ -204,7 +206,8 @@ class Dialog:
 def find_dialog(document: Any, *, name: str, sample: str | None) -> Dialog:
     """Return the dialog of a sample in a parsed file of one dialog or a list of them.
 
-    Raises ConversationInvalid without a dialog, or for several of which `sample` names none.
+    Raises ConversationInvalid without a dialog, for a `sample` that does not name exactly one, and for several dialogs without a
+    `sample`.
     """
     items = document if isinstance(document, list) else [document]
     dialogs = [dialog for item in items if (dialog := _dialog(item)) is not None]

@@ -149,12 +149,17 @@ def _entries(memories: Sequence[Excerpt]) -> Iterator[str]:
     room, shown = _layout(memories)
     for index in shown:
         memory = memories[index]
-        text = "\n    ".join(memory.text.strip().splitlines())
+        text = _shown_text(memory)
         cut = text if len(text) <= room else f"{text[:room]}… (cut)"
         speaker = f"said by the person {memory.person}" if memory.person else memory.role
         # On one line, so that no name can pass for an entry.
         about = ", ".join(" ".join(part.split()) for part in (memory.at, speaker) if part)
         yield f"[{index + 1}] {about}: {cut}" if about else f"[{index + 1}] {cut}"
+
+
+def _shown_text(memory: Excerpt) -> str:
+    """Return a memory's text before it is cut, with its further lines indented."""
+    return "\n    ".join(memory.text.strip().splitlines())
 
 
 def _layout(memories: Sequence[Excerpt]) -> tuple[int, list[int]]:
@@ -170,7 +175,7 @@ def left_out_of_prompt(memories: Sequence[Excerpt]) -> tuple[str, ...]:
     notes = []
     if left := len(memories) - len(shown):
         notes.append(f"prompt: {left:,} of the {len(memories):,} memories are not shown")
-    if cut := [str(position + 1) for position in shown if len(memories[position].text) > room]:
+    if cut := [str(position + 1) for position in shown if len(_shown_text(memories[position])) > room]:
         shown_list = ", ".join(cut[:20]) + (f" and {len(cut) - 20:,} more" if len(cut) > 20 else "")
         notes.append(f"prompt: shown only to the first {room:,} characters: memory {shown_list}")
     return tuple(notes)

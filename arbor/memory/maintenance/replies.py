@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from arbor.errors import Invalid, ReplyInvalid
 from arbor.memory.concepts import concept_key
-from arbor.memory.text.extraction import MAX_CONCEPTS, NAME_LENGTH, ExtractedConcept
+from arbor.memory.text.extraction import EXTRACTED_NAME_LENGTH, MAX_CONCEPTS, ExtractedConcept
 from arbor.memory.text.facts import FACT_LENGTH, MAX_FACTS, names_secret
 from arbor.memory.text.summary import SUMMARY_LENGTH
 from arbor.models.json_text import UnreadableObject, find_objects, storable
@@ -180,8 +180,10 @@ def _concept(item: Any) -> ExtractedConcept:
     if not isinstance(name, str):
         raise Invalid("a concept is its name, or an object with one")
     name = " ".join(name.split())
-    if not any(character.isalnum() for character in name) or len(name) > NAME_LENGTH:
-        raise Invalid(f"a concept's name has 1 to {NAME_LENGTH} characters, some of them letters")
+    if not any(character.isalnum() for character in name) or len(name) > EXTRACTED_NAME_LENGTH:
+        raise Invalid(
+            f"a concept's name has 1 to {EXTRACTED_NAME_LENGTH} characters, with a letter or digit among them"
+        )
     return ExtractedConcept(name, float(min(1, max(0, strength))) if _is_number(strength) else 1.0)
 
 

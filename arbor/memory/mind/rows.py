@@ -134,7 +134,7 @@ class MemoryRows:
         return len(self.active)
 
     def at(self, places: Places) -> Self:
-        """Return the memories in these places, in their order."""
+        """Return the memories in these places, which are distinct and ascending."""
         if len(places) == len(self):
             return self
         chosen = np.zeros(len(self), dtype=np.bool_)

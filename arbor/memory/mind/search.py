@@ -1,8 +1,8 @@
 """The search of a mind image: score every memory, and choose candidates as the scan chooses them.
 
 `apps/memories/services/recall/scan.py` does the same in the database. There are two steps, because the image has no neighborhoods, which
-are read between them: `choose_by_fit` finds the memories that fit by themselves, `complete_candidates` adds those from the
-neighborhoods of the best.
+are read between them: `choose_by_fit` finds the memories that fit by themselves, `complete_candidates` adds the turns beside them, those from the
+neighborhoods of the best, and the latest where too few fit.
 """
 
 from __future__ import annotations
@@ -280,15 +280,14 @@ def _beside(search: MindSearch, rows: Places, passing: Flags | None) -> Places:
     found = search.image.rows[rows]
     within = found["session"] != UNNAMED
     keys = turn_keys(found["session"][within], found["position"][within])
-    among = passing if passing is not None or search.image.all_active else search.image.active
-    return search.image.turns.rows_beside(keys, reach=REACH, most=MAX_BESIDE, among=among)
+    return search.image.turns.rows_beside(keys, reach=REACH, most=MAX_BESIDE, among=passing)
 
 
 def _candidates(search: MindSearch, choice: Choice, rows: Places) -> Candidates:
     found = search.image.rows[rows]
     similarity = choice.similarity[rows]
-    if search.vector is not None and len(beside := (~choice.chosen[rows]).nonzero()[0]):
-        similarity[beside] = _similarities(search, rows[beside])
+    if search.vector is not None and len(added := (~choice.chosen[rows]).nonzero()[0]):
+        similarity[added] = _similarities(search, rows[added])
     occurred = found["occurred"].copy()
     session = found["session"].astype(np.int64) - 1
     if (heartbeats := search.image.names.number_of(HEARTBEATS_SESSION)) is not None:

@@ -73,7 +73,7 @@ EVERYTHING = RecallFilter()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionLimit:
-    """The most memories of one session in a recall; the others fill the rest of its limit. Raises Invalid."""
+    """The most memories of one session in a recall; other memories fill the rest of the recall's limit. Raises Invalid."""
 
     session: str
     #: From 1 on.

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 
 from arbor.clock import check_time_zone
 
-#: The days within which nearness falls by 1/e: people talk about an event for some days around it. The benefit is flat from
+#: The days within which nearness falls to 1/e: people talk about an event for some days around it. The benefit is flat from
 #: 3 to 20 (docs/explanation/recall.md).
 NEARNESS_DAYS = 7.0
 
@@ -81,7 +81,7 @@ class TimeSpan:
         return None if self.yearly else (self.start - margin, self.end + margin)
 
     def nearness(self, moment: datetime) -> float:
-        """Return 1 inside the span, falling by 1/e with each NEARNESS_DAYS away from it."""
+        """Return 1 inside the span, falling to 1/e of that with each NEARNESS_DAYS away from it."""
         shift = timedelta(0)
         if self.yearly:
             middle = self.start + (self.end - self.start) / 2

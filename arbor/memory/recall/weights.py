@@ -8,12 +8,12 @@ from arbor.errors import ConfigurationInvalid
 from arbor.setting_lists import parse_weights_of
 
 #: The highest weight: a higher one would make all other components irrelevant.
-HIGHEST_WEIGHT = 10.0
+HIGHEST_COMPONENT_WEIGHT = 10.0
 
 
 @dataclass(frozen=True, kw_only=True)
 class Weights:
-    """The weight of each score component, 0 (unused) to HIGHEST_WEIGHT. Raises ConfigurationInvalid.
+    """The weight of each score component, 0 (unused) to HIGHEST_COMPONENT_WEIGHT. Raises ConfigurationInvalid.
 
     The defaults were tuned by hand on five dialogs of LoCoMo, where each is a flat optimum; the weights of 0.05 decide
     between memories that fit equally.
@@ -43,9 +43,9 @@ class Weights:
     def __post_init__(self) -> None:
         for field in fields(self):
             value = getattr(self, field.name)
-            if not 0 <= value <= HIGHEST_WEIGHT:
+            if not 0 <= value <= HIGHEST_COMPONENT_WEIGHT:
                 raise ConfigurationInvalid(
-                    f"the weight of {field.name} must be a number from 0 to {HIGHEST_WEIGHT:g}, got {value:g}"
+                    f"the weight of {field.name} must be a number from 0 to {HIGHEST_COMPONENT_WEIGHT:g}, got {value:g}"
                 )
 
 
@@ -56,5 +56,5 @@ WEIGHT_NAMES = tuple(field.name for field in fields(Weights))
 def parse_weights(text: str) -> Weights:
     """Parse weights such as `association=0.1, mood=0`; other weights have their defaults. Raises ConfigurationInvalid."""
     return parse_weights_of(
-        text, setting="ARBOR_RECALL_WEIGHTS", default=DEFAULT_WEIGHTS, highest=HIGHEST_WEIGHT
+        text, setting="ARBOR_RECALL_WEIGHTS", default=DEFAULT_WEIGHTS, highest=HIGHEST_COMPONENT_WEIGHT
     )

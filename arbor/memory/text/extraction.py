@@ -75,8 +75,8 @@ _PLURAL_IN_ES = ("sses", "xes", "ches", "shes", "zzes", "oes")
 #: The most concepts of one memory, and the characters of it that are read.
 MAX_CONCEPTS = 5
 READ_CHARACTERS = 4_000
-#: The longest name of a concept, in characters, and the longest phrase, in words.
-NAME_LENGTH = 60
+#: The longest name of an extracted concept, in characters, and the longest phrase, in words.
+EXTRACTED_NAME_LENGTH = 60
 _PHRASE_WORDS = 3
 #: The strength of a concept by the way it was found, 0 to 1.
 NAME_STRENGTH = 1.0
@@ -160,7 +160,7 @@ def _can_be_concept(name: str) -> bool:
     except Invalid:
         # Compatibility normalization expands some characters to whole phrases.
         return False
-    return len(name) <= NAME_LENGTH
+    return len(name) <= EXTRACTED_NAME_LENGTH
 
 
 def _runs(text: str) -> Iterator[list[_Token]]:
@@ -183,7 +183,7 @@ def _is_informative(word: str) -> bool:
     folded = word.casefold()
     return (
         word[0].isalpha()
-        and 2 < len(word) <= NAME_LENGTH
+        and 2 < len(word) <= EXTRACTED_NAME_LENGTH
         and folded not in TALK_WORDS
         and singular(folded) not in TALK_WORDS
         # In a script without spaces, a run of letters is a sentence.

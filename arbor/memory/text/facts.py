@@ -121,7 +121,9 @@ def _statements(text: str) -> Iterator[tuple[str, bool]]:
 
 def _my(sentence: str, speaker: str) -> str:
     match = _MY.fullmatch(sentence)
-    if match is None or match["what"].split()[-1].casefold() in _VAGUE or _POINTING.match(match["rest"]):
+    if match is None or not match["what"].strip():
+        return ""
+    if match["what"].split()[-1].casefold() in _VAGUE or _POINTING.match(match["rest"]):
         return ""
     return _retold(
         sentence, speaker, f"{_possessive(speaker)} {match['what']} {match['verb']} {match['rest']}", match

@@ -22,9 +22,9 @@ _MIN_WORD_LENGTH = 3
 #: The longest name of a cluster, in characters, and the name when there is no keyword.
 _NAME_LENGTH = 200
 NO_KEYWORDS = "(no words)"
+_ID = re.compile(r"\b[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\b")
 #: The beginning of the narratives of an agent's heartbeats (`arbor.heartbeat.steps.records`), and the stems of their fixed phrases.
 _NARRATIVE = re.compile(r"Heartbeat \d+\. ")
-_ID = re.compile(r"\b[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\b")
 NARRATIVE_FRAME = frozenset(
     map(
         term_of,

@@ -267,7 +267,7 @@ def query_vector(terms: tuple[QueryTerm, ...], df: Mapping[int, int], documents:
 
 
 def _idf(with_term: int, documents: int) -> float:
-    """Return the inverse document frequency: nearly 0 when every memory has the term, ln(2·documents) when one has."""
+    """Return the inverse document frequency: nearly 0 when every memory has the term, about ln(2·documents) when none has."""
     documents = max(0, documents)
     with_term = min(max(0, with_term), documents)
     return math.log(1 + (documents - with_term + 0.5) / (with_term + 0.5))

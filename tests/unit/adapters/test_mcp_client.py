@@ -8,8 +8,10 @@ from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+import httpx2
 import pytest
 
+from arbor.adapters import mcp_client
 from arbor.adapters.mcp_client import McpClient
 from arbor.errors import ToolFailed
 from arbor.tools.ports import ToolServerAddress
@@ -91,3 +93,24 @@ def test_a_server_that_is_down_cannot_be_reached() -> None:
     client = McpClient(max_bytes=2_000, permits=lambda _: True)
     with pytest.raises(ToolFailed, match="cannot be reached"):
         client.list_tools(ToolServerAddress(url="http://127.0.0.1:1/mcp"), deadline_s=20)
+
+
+def test_an_address_that_times_out_is_followed_by_the_next(
+    address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    send = httpx2.AsyncHTTPTransport.handle_async_request
+
+    async def time_out_at_first(
+        transport: httpx2.AsyncHTTPTransport, request: httpx2.Request
+    ) -> httpx2.Response:
+        if request.url.host == "192.0.2.1":
+            raise httpx2.ConnectTimeout("silent", request=request)
+        return await send(transport, request)
+
+    monkeypatch.setattr(httpx2.AsyncHTTPTransport, "handle_async_request", time_out_at_first)
+    monkeypatch.setattr(mcp_client, "resolve_addresses", lambda *_: ["192.0.2.1", "127.0.0.1"])
+    client = McpClient(max_bytes=2_000, permits=lambda _: True)
+    with pytest.raises(ToolFailed, match=r"tools\.test reports an error: Redirect"):
+        client.list_tools(
+            ToolServerAddress(url=address.replace("127.0.0.1", "tools.test") + "/away"), deadline_s=20
+        )

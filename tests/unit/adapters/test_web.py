@@ -153,6 +153,12 @@ def test_plain_types_are_read_as_they_are(server: Server, kind: str, body: bytes
     assert web_fetch().fetch(url, deadline_s=5).text == text
 
 
+def test_an_unknown_charset_of_the_server_leaves_that_of_the_page(server: Server) -> None:
+    page = HTML.replace(b"<title>", b'<meta charset="iso-8859-1"><title>').replace(b"eleven", b"f\xfcnf")
+    url = server.serve("/page", page, Content_Type="text/html; charset=no-such")
+    assert "f\u00fcnf fathoms" in web_fetch().fetch(url, deadline_s=5).text
+
+
 @pytest.mark.parametrize("kind", ["application/pdf", "image/png", "application/octet-stream", "text/css", ""])
 def test_other_types_are_not_read(server: Server, kind: str) -> None:
     assert_refused(server.serve("/x", b"x", Content_Type=kind), "which is not read as text")

@@ -81,7 +81,7 @@ def test_tokenizers_are_files_by_provider_or_model(tmp_path: Path) -> None:
         ("ollama", "PROVIDER=PATH"),
         ("ollama=", "PROVIDER=PATH"),
         ("nobody=/tokenizer.json", "PROVIDER=PATH"),
-        ("reflex=/tokenizer.json", "PROVIDER=PATH"),
+        ("reflex=/tokenizer.json", "PROVIDER=PATH.* vllm, llamacpp; got"),
         ("ollama=/none/tokenizer.json", "there is none at /none/tokenizer.json"),
     ],
 )

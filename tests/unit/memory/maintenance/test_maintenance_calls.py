@@ -29,7 +29,7 @@ from arbor.memory.maintenance.replies import (
     read_scores,
     read_summary,
 )
-from arbor.memory.text.extraction import MAX_CONCEPTS, NAME_LENGTH
+from arbor.memory.text.extraction import EXTRACTED_NAME_LENGTH, MAX_CONCEPTS
 from arbor.models.ports import CallPurpose, ModelRequest
 
 NONCE = "0123456789abcdef"
@@ -79,6 +79,10 @@ def test_memories_omitted_from_a_prompt_are_reported() -> None:
     assert left_out_of_prompt([]) == ()
     assert left_out_of_prompt([Excerpt(text="a"), Excerpt(text="x" * 5000)]) == (
         "prompt: shown only to the first 1,200 characters: memory 2",
+    )
+    # The indents of further lines count, as they do in the prompt; white space around the text does not.
+    assert left_out_of_prompt([Excerpt(text="x\n" * 500), Excerpt(text="x" + " " * 5000)]) == (
+        "prompt: shown only to the first 1,200 characters: memory 1",
     )
     assert left_out_of_prompt([Excerpt(text="a")] * 900) == ("prompt: 600 of the 900 memories are not shown",)
 
@@ -215,7 +219,7 @@ def test_invalid_replies_are_refused_or_read_within_bounds(text: str) -> None:
         try:
             for concepts in read_concepts(reply, count=2).by_place.values():
                 assert all(
-                    0 < len(concept.name) <= NAME_LENGTH and 0 <= concept.strength <= 1
+                    0 < len(concept.name) <= EXTRACTED_NAME_LENGTH and 0 <= concept.strength <= 1
                     for concept in concepts
                 )
         except ReplyInvalid:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from arbor.memory.concepts import concept_key
 from arbor.memory.text import extraction
-from arbor.memory.text.extraction import MAX_CONCEPTS, NAME_LENGTH, READ_CHARACTERS, concepts_in
+from arbor.memory.text.extraction import EXTRACTED_NAME_LENGTH, MAX_CONCEPTS, READ_CHARACTERS, concepts_in
 
 
 @pytest.mark.parametrize(
@@ -134,7 +134,9 @@ def test_a_word_of_a_phrase_is_a_concept_only_if_repeated() -> None:
 def test_any_text_gives_few_short_storable_names_once_each(text: str) -> None:
     concepts = concepts_in(text)
     assert len(concepts) <= MAX_CONCEPTS
-    assert all(0 < concept.strength <= 1 and 0 < len(concept.name) <= NAME_LENGTH for concept in concepts)
+    assert all(
+        0 < concept.strength <= 1 and 0 < len(concept.name) <= EXTRACTED_NAME_LENGTH for concept in concepts
+    )
     keys = [concept_key(concept.name) for concept in concepts]
     assert len(set(keys)) == len(keys)
     assert list(concepts) == sorted(concepts, key=lambda concept: -concept.strength)

@@ -49,6 +49,7 @@ def test_facts_that_a_person_asks_to_remember_are_surer(utterance: str, fact: st
         "",
         "Is my name Ada?",
         "My question is how the tides work.",
+        "My    is good.",
         "I'm sorry, I am going home.",
         "I am not sure.",
         "I love it.",
