@@ -105,7 +105,10 @@ def create_workflow(*, request: WorkflowRequest, actor: str) -> Workflow:
 
 @transaction.atomic
 def change_workflow(*, workflow_id: UUID, request: WorkflowRequest, actor: str) -> Workflow:
-    """Change a workflow; another definition is a new version, which new runs use. Raises NotFound, Invalid."""
+    """Change a workflow; another definition is a new version, which new runs use.
+
+    Raises NotFound, also for its agent, Invalid, and PipelineInvalid.
+    """
     workflow = lock_workflow(workflow_id)
     if request.name not in ("", workflow.name):
         raise Invalid(f"the workflow {workflow.name} keeps its name, because capabilities name it")
@@ -135,7 +138,7 @@ def delete_workflow(*, workflow_id: UUID, actor: str) -> Workflow:
 
 
 def find_workflow(ref: str | UUID) -> Workflow:
-    """Return a workflow by its name or id. Raises NotFound with the names that exist."""
+    """Return a workflow by its name or id. Raises NotFound with up to 20 of the names that exist."""
     wanted = read_id(str(ref))
     rows = Workflow.objects.select_related("agent")
     named = rows.filter(id=wanted) if wanted else rows.filter(name=str(ref).strip())
