@@ -29,7 +29,7 @@ class CallStatus(models.TextChoices):
 
 
 class ExternalCall(TenantModel):
-    """A durable request for a model, executed by a worker of the queue `llm`.
+    """A durable request to a model, executed by a worker of the queue `llm`.
 
     The reply resumes the heartbeat of the call. A maintenance call has a subject instead of a heartbeat.
     """

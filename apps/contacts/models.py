@@ -201,7 +201,7 @@ class OutboxMessage(TenantModel):
     #: The heartbeat that decided to send the message.
     heartbeat_id = models.UUIDField(null=True)
     channel = TenantForeignKey(Channel, deleting=OnDelete.SET_NULL, null=True, related_name="+")
-    #: Copies of the channel's values at that time; the inbox has no row.
+    #: Copies of the channel's values at that time; a message to the inbox or to a peer needs no channel.
     kind = models.CharField(max_length=8, choices=choices_of(ChannelKind))
     audience = models.CharField(max_length=8, choices=choices_of(Audience))
     target = models.CharField(max_length=500, blank=True)

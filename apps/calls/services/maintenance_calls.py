@@ -34,7 +34,7 @@ RETURNING (SELECT name FROM agents_agent WHERE tenant_id = %(tenant)s AND id = %
 
 @dataclass(frozen=True, kw_only=True)
 class MaintenanceCall:
-    """A request for a model and its subject, as the functions `subject_of_…` return it."""
+    """A request to a model and its subject, as the functions `subject_of_…` return it."""
 
     subject: dict[str, Any]
     request: ModelRequest

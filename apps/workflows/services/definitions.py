@@ -138,7 +138,7 @@ def delete_workflow(*, workflow_id: UUID, actor: str) -> Workflow:
 
 
 def find_workflow(ref: str | UUID) -> Workflow:
-    """Return a workflow by its name or id. Raises NotFound with up to 20 of the names that exist."""
+    """Return a workflow by its name or id. Raises NotFound with the names that exist."""
     wanted = read_id(str(ref))
     rows = Workflow.objects.select_related("agent")
     named = rows.filter(id=wanted) if wanted else rows.filter(name=str(ref).strip())
