@@ -89,7 +89,7 @@ def _token_counters(files: tuple[tuple[str, Path], ...]) -> Mapping[str, CountTo
 
 # --- Tenants' own providers -----------------------------------------------------------------------------
 
-#: Tenants' providers whose models, breakers and slots a process keeps.
+#: The most models of tenants' providers that a process caches, and the most of their breakers and slots.
 _TENANT_PROVIDERS_CACHED = 512
 #: The place of tenants' keys, as errors name it.
 ADVICE = "the key and the address on the page Models of the tenant"

@@ -77,7 +77,7 @@ class Task(StrEnum):
     EXECUTE_CALL = "arbor.calls.execute"
     #: Answer a turn of a conversation.
     ANSWER = "arbor.chat.answer"
-    #: Close idle conversations, and enqueue lost turns again.
+    #: End idle conversations, and re-enqueue turns whose message or worker was lost.
     CLOSE_CONVERSATIONS = "arbor.cleanup.close_conversations"
     #: Deliver a message.
     DELIVER = "arbor.outbox.deliver"

@@ -29,7 +29,7 @@ class CallStatus(models.TextChoices):
 
 
 class ExternalCall(TenantModel):
-    """A durable request for a model, executed by a worker of the queue `llm`.
+    """A durable request to a model, executed by a worker of the queue `llm`.
 
     The reply resumes the heartbeat of the call. A maintenance call has a subject instead of a heartbeat.
     """
@@ -40,7 +40,7 @@ class ExternalCall(TenantModel):
     heartbeat_id = models.UUIDField(null=True, blank=True)
     #: The subject of a call without a heartbeat: an episode, memories, a turn or a step (`apps.calls.services.maintenance_calls`).
     subject = models.JSONField(db_default={}, default=dict)
-    #: Identifies the subject, which has at most one open call. Empty for the call of a heartbeat.
+    #: Identifies the subject, which has at most one open call of each purpose. Empty for the call of a heartbeat.
     subject_key = models.CharField(max_length=60, blank=True, db_default="")
     purpose = models.CharField(max_length=12)
     status = models.CharField(max_length=8, choices=CallStatus, default=CallStatus.PENDING)
@@ -49,7 +49,7 @@ class ExternalCall(TenantModel):
     #: `arbor.models.ports.ModelRequest` as JSON, a heartbeat's with the inputs of its schema instead of the schema. Emptied
     #: after a while for a maintenance call.
     request = PackedJSON()
-    #: The prompt's sections: [{name, text, tokens}], or a heartbeat's as `arbor.heartbeat.prompts.questions.stored_sections`.
+    #: The prompt's sections: [{name, text, tokens, cut}], or a heartbeat's as `arbor.heartbeat.prompts.questions.stored_sections`.
     sections = PackedJSON(default=list)
     #: The text as the model wrote it; empty without one.
     reply = PackedJSON(default="")

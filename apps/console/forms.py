@@ -24,7 +24,7 @@ from apps.agents.models import Agent, BuiltinTemplate, Template
 from apps.agents.services.lookup import NAME_LENGTH, find_agent
 from apps.console.pages.models import model_suggestions
 from apps.contacts.services.channels import NAME_LENGTH as CHANNEL_NAME_LENGTH
-from apps.contacts.services.channels import TARGET_LENGTH, NewChannel, add_channel
+from apps.contacts.services.channels import TARGET_LENGTH, ChannelWithSecret, add_channel
 from apps.fleet.creation import LONGEST_INTERVAL, create_agent
 from apps.fleet.lifecycle import destroy_agent, start_agent
 from apps.tenants.scope import APP
@@ -210,7 +210,7 @@ class NewChannelForm(ServiceForm):
         help_text="Empty: all agents without a channel of their own for this audience.",
     )
 
-    def create(self, *, actor: str) -> NewChannel | None:
+    def create(self, *, actor: str) -> ChannelWithSecret | None:
         """Create the channel; None, with the reason in the form's errors, if the service refuses."""
         wanted = self.cleaned_data
         with self.refusals(Invalid, AlreadyExists):

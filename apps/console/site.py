@@ -253,7 +253,7 @@ class ConsoleSite(UnfoldAdminSite):  # type: ignore[misc]
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
         """Change one's own password; every other session of the account ends, and the change is audited."""
-        # One transaction, so that no password changes without its audit event.
+        # One transaction, so that no password changes without its audit record.
         with transaction.atomic(using=ACCOUNTS):
             response: HttpResponse = super().password_change(request, extra_context)
             if request.method == "POST" and response.status_code == 302:

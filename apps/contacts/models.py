@@ -105,7 +105,7 @@ class Hook(TenantModel):
     #: Until when the secret before is valid too.
     previous_until = models.DateTimeField(null=True)
     active = models.BooleanField(default=True)
-    #: The latest delivery that was refused: its time, to the seconds, and the reason.
+    #: The latest stored refusal of a delivery: its time and its reason. Refusals in quick succession are not all stored.
     refused_at = models.DateTimeField(null=True)
     last_refusal = models.CharField(max_length=300, blank=True)
     created_at = models.DateTimeField(auto_now_add=True)
@@ -201,7 +201,7 @@ class OutboxMessage(TenantModel):
     #: The heartbeat that decided to send the message.
     heartbeat_id = models.UUIDField(null=True)
     channel = TenantForeignKey(Channel, deleting=OnDelete.SET_NULL, null=True, related_name="+")
-    #: Copies of the channel's values at that time; the inbox has no row.
+    #: Copies of the channel's values at that time; a message to the inbox or to a peer needs no channel.
     kind = models.CharField(max_length=8, choices=choices_of(ChannelKind))
     audience = models.CharField(max_length=8, choices=choices_of(Audience))
     target = models.CharField(max_length=500, blank=True)
@@ -299,8 +299,10 @@ class ChatMessage(TenantModel):
     session = TenantForeignKey(ChatSession, related_name="messages")
     speaker = models.CharField(max_length=8, choices=choices_of(Speaker))
     content = models.TextField()
-    #: For the agent's turns: `provider/model`, recalled memories [{id, score}], tokens.
+    #: For the agent's turns: `provider/model`.
     model = models.CharField(max_length=200, blank=True)
+    #: For the agent's turns: the answered turn (`to`), the thinking, the recalled memories [{id, score}]. For a person's: the contact
+    #: before it, and what the person's program sent beside the text. For both: boundary matches.
     detail = models.JSONField(default=dict)
     #: The reason why there is no reply.
     error = models.TextField(blank=True)

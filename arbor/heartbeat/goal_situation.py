@@ -80,7 +80,7 @@ def read_priority_inputs(
 def circumstances_of(
     columns: Mapping[str, Any], genome: AgentGenome | None, *, exhausted_heartbeats: int
 ) -> Circumstances:
-    """Return the inputs of the goal rules that no situation shows; `columns` has the columns of `CIRCUMSTANCE_COLUMN`."""
+    """Return the inputs of the goal rules that no situation shows; `columns` has the `CIRCUMSTANCE_COLUMNS`."""
     successes, dealings = columns["reputation"]
     return Circumstances(
         ended_rules=frozenset(columns["ended_rules"] or ()),

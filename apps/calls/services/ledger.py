@@ -57,7 +57,7 @@ charges AS MATERIALIZED (
 
 @dataclass(frozen=True, kw_only=True)
 class Charge:
-    """The cost of one try of a call."""
+    """The cost of one attempt of a call."""
 
     #: Ids of the ledger entry, and of the row of daily usage if the agent has none yet.
     entry: UUID
@@ -147,7 +147,7 @@ def estimated_tokens(request: ModelRequest) -> int:
 
 
 def record_truncation(call: LeasedCall, reply: ModelReply) -> None:
-    """Write an audit event if the model truncated its reply, in the open transaction."""
+    """Write an audit record if the model truncated its reply, in the open transaction."""
     if reply.finish_reason == "length":
         record(
             action=AuditAction.TRUNCATED,

@@ -34,7 +34,7 @@ RETURNING (SELECT name FROM agents_agent WHERE tenant_id = %(tenant)s AND id = %
 
 @dataclass(frozen=True, kw_only=True)
 class MaintenanceCall:
-    """A request for a model and its subject: `{"episode": id}`, `{"memories": [ids]}`, a turn of a conversation, or a step."""
+    """A request to a model and its subject, as the functions `subject_of_…` return it."""
 
     subject: dict[str, Any]
     request: ModelRequest
@@ -42,12 +42,12 @@ class MaintenanceCall:
     model: str
     #: Parts of the subject that the prompt leaves out.
     left_out: Sequence[str] = ()
-    #: The prompt's parts: [{name, text, tokens}].
+    #: The prompt's sections: [{name, text, tokens, cut}].
     sections: Sequence[dict[str, Any]] = ()
 
 
 def enqueue_maintenance_call(*, agent_id: UUID, tenant_id: UUID, call: MaintenanceCall) -> bool:
-    """Write a maintenance call in the open transaction and enqueue it; return False if its subject has an open one."""
+    """Write a maintenance call in the open transaction and enqueue it; return False if `write_maintenance_call` returns None."""
     written = write_maintenance_call(agent_id=agent_id, call=call)
     if written is not None:
         call_id, name = written
@@ -56,9 +56,10 @@ def enqueue_maintenance_call(*, agent_id: UUID, tenant_id: UUID, call: Maintenan
 
 
 def write_maintenance_call(*, agent_id: UUID, call: MaintenanceCall) -> tuple[UUID, str] | None:
-    """Write a maintenance call in the open transaction; return its id and its agent's name, None if its subject has an open one.
+    """Write a maintenance call in the open transaction; return its id and its agent's name.
 
-    The caller executes or enqueues it; otherwise `recover_maintenance_calls` enqueues it later.
+    Returns None if its subject has an open call of the same purpose. The caller executes or enqueues the call; otherwise
+    `recover_maintenance_calls` enqueues it later.
     """
     call_id = uuid7()
     rows = fetch(

@@ -18,7 +18,7 @@ from apps.contacts.services.hooks import (
     create_hook,
     try_mapping,
 )
-from apps.contacts.services.signal_webhooks import NewSignalWebhook, create_webhook
+from apps.contacts.services.signal_webhooks import WebhookWithSecret, create_webhook
 from arbor.contacts.hook_signatures import MAX_SECRET
 from arbor.contacts.hook_templates import TEMPLATE_LENGTH
 from arbor.contacts.hooks import HookKind, HookMapping, HookMessage
@@ -178,7 +178,7 @@ class NewWebhookForm(ServiceForm):
         help_text="Empty: the signals of all agents.",
     )
 
-    def create(self, *, actor: str) -> NewSignalWebhook | None:
+    def create(self, *, actor: str) -> WebhookWithSecret | None:
         """Create the webhook; None, with the reason in the form's errors, if the service refuses."""
         wanted = self.cleaned_data
         with self.refusals(Invalid, AlreadyExists):

@@ -18,7 +18,7 @@ from apps.console.row_acts import RowAct, apply_act
 from apps.console.views import console_page, refuse
 from apps.contacts.models import Hook
 from apps.contacts.services.hooks import HookWithSecret, delete_hook, rotate_hook_secret, switch_hook
-from apps.contacts.services.signal_webhooks import NewSignalWebhook, rotate_webhook_secret
+from apps.contacts.services.signal_webhooks import WebhookWithSecret, rotate_webhook_secret
 from apps.contacts.services.webhook_deliveries import resend_delivery
 from apps.tenants.scope import APP
 from arbor.contacts.hooks import HookKind
@@ -79,7 +79,7 @@ def rotate_webhook(request: HttpRequest, webhook_id: UUID) -> HttpResponse:
     """Give a webhook a new secret, and show it once."""
 
     def rotate() -> tuple[str, str]:
-        new: NewSignalWebhook = rotate_webhook_secret(webhook_id=webhook_id, actor=actor_of(request))
+        new: WebhookWithSecret = rotate_webhook_secret(webhook_id=webhook_id, actor=actor_of(request))
         return new.webhook.name, new.secret
 
     back = reverse("admin:contacts_signalwebhook_change", args=[webhook_id])

@@ -1,1 +1,1 @@
-"""Services of channels, messages and conversations."""
+"""Services of channels, messages, webhooks, hooks and conversations."""

@@ -34,7 +34,7 @@ MAX_CHANNELS = 50
 
 
 @dataclass(frozen=True, kw_only=True)
-class NewChannel:
+class ChannelWithSecret:
     """A new channel; `secret` signs a webhook's requests, and is shown only once."""
 
     channel: Channel
@@ -68,7 +68,7 @@ def add_channel(
     target: str,
     actor: str,
     agent_id: UUID | None = None,
-) -> NewChannel:
+) -> ChannelWithSecret:
     """Add a channel of an agent, or of all agents of the tenant that have none of their own for the audience.
 
     Raises Invalid for a wrong name or target, LimitReached, AlreadyExists, and ConfigurationInvalid without a master key.
@@ -100,7 +100,7 @@ def add_channel(
         )
     insert_named_row(channel, name, noun="channel", constraint="contacts_channel_name")
     _audit(channel, actor, f"added the channel {name}: {kind} for the audience {audience}")
-    return NewChannel(channel=channel, secret=secret)
+    return ChannelWithSecret(channel=channel, secret=secret)
 
 
 @transaction.atomic

@@ -334,7 +334,7 @@ def _audit_reflex(asked: ChatMessage, reflex: ReflexMatch | None) -> None:
 
 
 def _mood_moving_names(arrived: Sequence[Mapping[str, Any]], own: Sequence[Mapping[str, Any]]) -> set[str]:
-    """Return the names of matched boundaries that move the mood; flagged ones do not."""
+    """Return the names of the boundaries that move the mood: matched by the person's turn and not only flagged, or withholding the answer."""
     return {
         *(match["name"] for match in arrived if match["response"] != BoundaryResponse.FLAG),
         *(match["name"] for match in own if match["withheld"]),
@@ -342,7 +342,7 @@ def _mood_moving_names(arrived: Sequence[Mapping[str, Any]], own: Sequence[Mappi
 
 
 def resume_schedule(*, agent_id: UUID) -> None:
-    """Resume the agent's heartbeats: at once, or when its other conversations are idle."""
+    """Resume the agent's heartbeats: at once, or when its open conversations are idle."""
     last = ChatSession.objects.filter(agent_id=agent_id, ended_at__isnull=True).aggregate(last=Max("last_at"))
     until = last["last"] and last["last"] + settings.ARBOR_CHAT_IDLE
     HeartbeatSchedule.objects.filter(agent_id=agent_id).update(paused_until=until)

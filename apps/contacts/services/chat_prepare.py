@@ -63,11 +63,11 @@ from arbor.selves.memory_filters import CONSIDERED, BeliefFilter, apply_filters,
 from arbor.selves.self_knowledge import self_knowledge_of
 from arbor.selves.values import BeliefStatus
 
-#: The number of memories recalled, as many as at a heartbeat.
+#: The recalled memories that a prompt shows, as many as at a heartbeat.
 RELEVANT_SHOWN = 5
 _CANDIDATES = RELEVANT_SHOWN * CONSIDERED
 CODE_SHOWN = 3
-#: Higher than in heartbeats, for some variety in conversations.
+#: As in heartbeats.
 TEMPERATURE = 0.7
 
 
@@ -79,7 +79,7 @@ class PreparedRequest:
     #: `provider/model`, and its fallbacks in order.
     model: str
     models_left: Sequence[str]
-    #: The prompt's parts: [{name, text, tokens, cut}].
+    #: The prompt's sections: [{name, text, tokens, cut}].
     sections: Sequence[dict[str, Any]]
     #: [{id, score}]
     recalled: Sequence[dict[str, Any]]

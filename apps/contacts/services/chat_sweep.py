@@ -25,9 +25,9 @@ LONGEST_WAIT = timedelta(hours=1)
 
 def close_conversations() -> JobRunResult:
     """End idle conversations, and re-enqueue turns whose message or worker was lost."""
-    oldest = min(settings.ARBOR_CHAT_IDLE, settings.ARBOR_QUEUE_LEASE)
+    idle = min(settings.ARBOR_CHAT_IDLE, settings.ARBOR_QUEUE_LEASE)
     return run_job(
-        "chats", waiting=IDLE_CONVERSATIONS.format(seconds=oldest.total_seconds()), step=_sweep_agent
+        "chats", waiting=IDLE_CONVERSATIONS.format(seconds=idle.total_seconds()), step=_sweep_agent
     )
 
 

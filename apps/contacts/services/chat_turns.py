@@ -42,7 +42,7 @@ def turns_before(turn: ChatMessage, *, count: CountTokens) -> EarlierTurns:
     """Return the latest turns with this person before `turn`, and summaries of still earlier ones.
 
     Turns of earlier conversations with the same person are included, but not those of other conversations that the person's
-    program keeps apart; a turn without an answer is left out. One statement for at most 20 turns, else three or four.
+    program keeps apart; a turn without an answer is left out. One statement for fewer than 20 turns, else two to four.
     """
     sessions = ChatSession.objects.filter(
         agent_id=turn.session.agent_id, person=turn.session.person, client_key=turn.session.client_key

@@ -46,7 +46,7 @@ class TaskClient:
 
 @dataclass(frozen=True, kw_only=True)
 class TaskQuery:
-    """The tasks that are wanted: of a context, in a state, changed after a time; at most `limit`, after the position."""
+    """The tasks that are wanted: of a context, in a state, changed at a time or later; at most `limit`, after the position."""
 
     limit: int
     context: str = ""

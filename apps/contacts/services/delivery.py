@@ -63,7 +63,7 @@ class _ClaimedMessage:
 def deliver(*, message_id: UUID, tenant_id: UUID) -> bool:
     """Deliver a message and record the outcome.
 
-    Returns False for a message that another worker has, that is finished, or not due yet.
+    Returns False for a message that another worker has, that is finished or not due yet, or whose tenant is suspended.
     """
     claimed = _claim(message_id, tenant_id)
     if claimed is None:
@@ -150,7 +150,7 @@ def _mark_sent(message_id: UUID) -> bool:
 
 
 def _with_secret(claimed: _ClaimedMessage) -> DeliverableMessage:
-    """Return the message with its signing key. Raises DeliveryFailed without a channel, SealBroken."""
+    """Return the message with its signing key. Raises DeliveryFailed without an enabled channel, SealBroken."""
     if claimed.channel_id is None or not claimed.enabled:
         state = "disabled" if claimed.channel_id else "removed"
         raise DeliveryFailed(f"its channel was {state} before it was sent", final=True)

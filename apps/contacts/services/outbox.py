@@ -212,7 +212,7 @@ MAX_COUNTED = 100_000
 
 @dataclass(frozen=True, kw_only=True)
 class OutboxFigures:
-    """Counts of pending and failed messages, at most MAX_COUNTED each, and the delay of the oldest due one in seconds."""
+    """Counts of unsent and failed messages, at most MAX_COUNTED each, and the delay of the oldest unsent one in seconds."""
 
     waiting: int
     oldest_due_s: float

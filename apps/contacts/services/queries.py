@@ -1,4 +1,4 @@
-"""Handwritten statements about conversations and the outbox, each with its reason."""
+"""Handwritten statements about conversations, the outbox and webhooks, each with its reason."""
 
 from __future__ import annotations
 

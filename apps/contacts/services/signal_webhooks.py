@@ -32,7 +32,7 @@ _URL_LENGTH = 500
 
 
 @dataclass(frozen=True, kw_only=True)
-class NewSignalWebhook:
+class WebhookWithSecret:
     """A webhook with a new secret, which signs its requests and is shown only once."""
 
     webhook: SignalWebhook
@@ -42,7 +42,7 @@ class NewSignalWebhook:
 @transaction.atomic
 def create_webhook(
     *, name: str, url: str, actor: str, signals: Sequence[str] = (), agent_id: UUID | None = None
-) -> NewSignalWebhook:
+) -> WebhookWithSecret:
     """Create a webhook that gets the signals from now on: those of these names, of one agent or of all.
 
     Raises Invalid for a wrong name, URL or name of a signal, AlreadyExists, and LimitReached.
@@ -66,7 +66,7 @@ def create_webhook(
     webhook.sealed_secret = seal_pair(SecretPair(current=secret), row=webhook)
     insert_named_row(webhook, webhook.name, noun="webhook", constraint="contacts_signalwebhook_name")
     _audit(webhook, actor, f"created the webhook {webhook.name}")
-    return NewSignalWebhook(webhook=webhook, secret=secret)
+    return WebhookWithSecret(webhook=webhook, secret=secret)
 
 
 @transaction.atomic
@@ -84,12 +84,12 @@ def switch_webhook(*, webhook_id: UUID, active: bool, actor: str) -> SignalWebho
 @transaction.atomic
 def rotate_webhook_secret(
     *, webhook_id: UUID, actor: str, overlap: timedelta = OVERLAP, now: datetime | None = None
-) -> NewSignalWebhook:
+) -> WebhookWithSecret:
     """Give a webhook a new secret. For `overlap`, the previous secret signs its requests too. Raises Invalid, NotFound."""
     webhook, secret = _lock_webhook(webhook_id), new_standard_secret()
     rotate_secret(webhook, secret, overlap=overlap, now=now)
     _audit(webhook, actor, f"rotated the secret of the webhook {webhook.name}")
-    return NewSignalWebhook(webhook=webhook, secret=secret)
+    return WebhookWithSecret(webhook=webhook, secret=secret)
 
 
 @transaction.atomic

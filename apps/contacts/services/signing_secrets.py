@@ -52,5 +52,5 @@ def rotate_secret(
 
 
 def seal_pair(pair: SecretPair, *, row: Hook | SignalWebhook) -> dict[str, Any]:
-    """Seal secrets for a row, which only the current master key opens."""
+    """Seal secrets for a row under the current master key."""
     return seal_secret("\n".join(pair.valid), keys=master_keys(), tenant_id=row.tenant_id, row_id=row.id)

@@ -76,7 +76,7 @@ def next_resend(webhook: SignalWebhook) -> HookDelivery | None:
 def resend_delivery(*, delivery_id: UUID, actor: str) -> HookDelivery:
     """Have a webhook send a request again within seconds, with the same id and the same signals.
 
-    Raises NotFound, and TransitionIllegal for a delivery at a hook, one that is sent again already, and a paused webhook.
+    Raises NotFound, and TransitionIllegal for a delivery at a hook or of a paused webhook, and one that is sent again already.
     """
     rows = HookDelivery.objects.select_for_update(of=("self",)).select_related("webhook")
     delivery: HookDelivery | None = rows.filter(id=delivery_id).first()
@@ -86,12 +86,12 @@ def resend_delivery(*, delivery_id: UUID, actor: str) -> HookDelivery:
         raise TransitionIllegal(
             f"the delivery {delivery_id} is one at a hook, which only its sender can send again"
         )
+    if not delivery.webhook.active:
+        raise TransitionIllegal(f"the webhook {delivery.webhook.name} is paused; resume it first")
     if delivery.status not in _RESENDABLE:
         raise TransitionIllegal(
             f"the delivery {delivery_id} is {delivery.status}: it is sent again by itself"
         )
-    if not delivery.webhook.active:
-        raise TransitionIllegal(f"the webhook {delivery.webhook.name} is paused; resume it first")
     delivery.status = HookDeliveryStatus.RESENDING
     delivery.save(update_fields=["status"])
     SignalWebhook.objects.filter(id=delivery.webhook.id).update(due_at=timezone.now())

@@ -17,19 +17,19 @@ from arbor.quotations import shorten
 from arbor.selves.boundaries import DEFAULT_BOUNDARIES
 from arbor.selves.boundary_check import boundaries_in_force
 
-#: At most this many new percepts are listed, and this many characters of each.
+#: The most percepts that are listed, and the most characters of each.
 _MAX_PERCEPTS = 5
 _MAX_PERCEPT_LENGTH = 500
 
 
 def observe(context: ActionContext, decision: Decision) -> ActionResult:
-    """Describe the environment again, with the percepts that arrived since the heartbeat began; they stay pending.
+    """Describe the environment again, with pending percepts that this heartbeat does not take in; they stay pending.
 
-    The new percepts are matched with boundaries by their words only; the next heartbeat also matches their meaning.
+    These percepts are matched with boundaries by their words only; the next heartbeat also matches their meaning.
     """
     situation, environment = context.situation, context.situation.environment
     known = [percept.id for percept in situation.percepts]
-    arrived = list(
+    pending = list(
         Percept.objects.filter(agent_id=context.agent_id, heartbeat_id__isnull=True)
         .exclude(id__in=known)
         .order_by("at")[:_MAX_PERCEPTS]
@@ -45,12 +45,12 @@ def observe(context: ActionContext, decision: Decision) -> ActionResult:
             if hours is None
             else f"the last contact was {format_hours(hours)} ago."
         ),
-        *(f"Waits for your next heartbeat, {percept.kind}: {_shown(percept)}" for percept in arrived),
-        *_boundary_lines(situation, arrived),
+        *(f"Waits for your next heartbeat, {percept.kind}: {_shown(percept)}" for percept in pending),
+        *_boundary_lines(situation, pending),
     ]
-    if arrived:
+    if pending:
         lines.append("Your next heartbeat takes in what waits: do not act on it twice.")
-    summary = f"looked around: {len(arrived)} new since the heartbeat began"
+    summary = f"looked around: {len(pending)} more wait for the next heartbeat"
     return action_result(decision, ActionOutcome.SUCCESS, summary, brought="\n".join(lines))
 
 
@@ -60,11 +60,11 @@ def _shown(percept: Percept) -> str:
     return shorten(percept.content, _MAX_PERCEPT_LENGTH)
 
 
-def _boundary_lines(situation: Situation, arrived: Sequence[Percept]) -> Iterator[str]:
-    """Yield a line of text for each boundary that a new percept matches, worded as in the prompt."""
+def _boundary_lines(situation: Situation, pending: Sequence[Percept]) -> Iterator[str]:
+    """Yield a line of text for each boundary that a listed percept matches, worded as in the prompt."""
     views = [
         PerceptView(id=str(percept.id), kind=percept.kind, content=percept.content, at=percept.at)
-        for percept in arrived
+        for percept in pending
     ]
     rules = boundaries_in_force(DEFAULT_BOUNDARIES, situation.terms.boundaries if situation.terms else [])
     for match in boundary_matches_of(views, rules, {}):

@@ -80,7 +80,7 @@ def fleet_model(processes: Sequence[Process] | None = None) -> str:
 
 
 def provider_calls(processes: Sequence[Process]) -> dict[str, dict[str, int]]:
-    """Return the calls sent and waiting, and how many are sent at once, by provider, over all processes."""
+    """Return the calls sent and waiting, and how many may be sent at once, by provider, over all processes."""
     sums: dict[str, Counter[str]] = {}
     for process in processes:
         for provider, figures in process.calls.items():
@@ -99,6 +99,6 @@ def living_processes() -> list[Process]:
 
 
 def delete_silent_rows() -> int:
-    """Delete the rows of processes that stopped reporting."""
+    """Delete the rows of processes without a report for DELETED_AFTER; return their number."""
     deleted, _ = Process.objects.using(OPS).filter(seen_at__lt=Now() - DELETED_AFTER).delete()
     return deleted

@@ -34,7 +34,7 @@ from arbor.heartbeat.working_memory import (
     initial_working_memory,
 )
 
-#: Heartbeats and turns read; the lists of the working memory are shorter.
+#: The most heartbeats, and the most turns, that are read; the lists of the working memory are shorter.
 MAX_EVENTS = 50
 
 _HEARTBEATS = """
@@ -76,7 +76,7 @@ class RebuiltWorkingMemory:
 def rebuild_working_memory(
     *, agent_id: UUID, actor: str, dry_run: bool = False, clock: Clock | None = None
 ) -> RebuiltWorkingMemory:
-    """Rebuild the agent's working memory from its last 50 heartbeats and turns; a dry run writes nothing.
+    """Rebuild the agent's working memory from its last 50 heartbeats and 50 turns; a dry run writes nothing.
 
     The former working memory is stored in the audit log. Thoughts from the agent's template that are still present stay.
     Raises NotFound.

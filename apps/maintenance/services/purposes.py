@@ -8,6 +8,7 @@ from typing import Any
 from uuid import UUID
 
 from apps.agents.services.locks import lock_schedule
+from apps.calls.services.maintenance_calls import Subject
 from apps.contacts.services.chat_finalize import prepare_answer, store_answer, store_silence
 from apps.maintenance.services.facts import ConversationFact, propose_facts, turns_of_people
 from apps.memories.services.embedding.embedding import EmbeddedTexts, embed_agent_texts
@@ -31,9 +32,6 @@ from arbor.memory.maintenance.replies import Answers, read_concepts, read_facts,
 from arbor.memory.text.extraction import ExtractedConcept
 from arbor.memory.text.facts import STATED_CONFIDENCE
 from arbor.models.ports import CallPurpose
-
-#: The subject of a call, as JSON.
-type Subject = Mapping[str, Any]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -59,7 +59,7 @@ class _WorkerLost(Exception):
 
 
 def recover_maintenance_calls() -> JobRunResult:
-    """Enqueue maintenance calls whose message was lost again, and retry those whose worker was lost."""
+    """Re-enqueue maintenance calls whose message was lost, and retry those whose worker was lost."""
     return run_job("maintenance_calls", waiting=_LOST, step=_recover)
 
 

@@ -113,21 +113,18 @@ def record_failed_try(call: LeasedCall, error: Exception, *, reply: str = "") ->
         "error": storable(str(error)),
         "kind": type(error).__name__.lstrip("_"),
     }
-    if retry is not None:
-        stored = _schedule_retry(call, retry, values)
-    else:
-        stored = bool(change(_GIVE_UP, **values))
-        log.warning(
-            "maintenance_call_failed",
-            call_id=str(call.call_id),
-            purpose=call.request.purpose,
-            error=str(error),
-        )
+    stored = _schedule_retry(call, retry, values) if retry is not None else bool(change(_GIVE_UP, **values))
     if stored:
         reason = storable(f"{values['kind']}: {error}")
         purpose.failed(call.agent_id, call.subject, reason)
         if retry is None:
             purpose.given_up(call.agent_id, call.subject, reason)
+            log.warning(
+                "maintenance_call_failed",
+                call_id=str(call.call_id),
+                purpose=call.request.purpose,
+                error=str(error),
+            )
     return stored
 
 

@@ -34,7 +34,7 @@ def fail_prompt(*, step_id: UUID, attempt: int, reason: str) -> bool:
 
 @transaction.atomic
 def decide_step(*, step_id: UUID, approved: bool, actor: str, reason: str = "") -> WorkflowStep:
-    """Approve or deny a waiting approval step. Raises NotFound, Invalid, and TransitionIllegal for a step that is decided."""
+    """Approve or deny a waiting approval step. Raises NotFound, Invalid, and TransitionIllegal for a step that does not wait."""
     reason = checked_reason(reason)
     step = step_by_id(step_id)
     if step.kind != WorkflowStepKind.APPROVAL:

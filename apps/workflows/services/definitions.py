@@ -105,7 +105,10 @@ def create_workflow(*, request: WorkflowRequest, actor: str) -> Workflow:
 
 @transaction.atomic
 def change_workflow(*, workflow_id: UUID, request: WorkflowRequest, actor: str) -> Workflow:
-    """Change a workflow; another definition is a new version, which new runs use. Raises NotFound, Invalid."""
+    """Change a workflow; another definition is a new version, which new runs use.
+
+    Raises NotFound, also for its agent, Invalid, and PipelineInvalid.
+    """
     workflow = lock_workflow(workflow_id)
     if request.name not in ("", workflow.name):
         raise Invalid(f"the workflow {workflow.name} keeps its name, because capabilities name it")

@@ -80,7 +80,7 @@ def request_answer(
 
 
 def agent_of(run: WorkflowRun, spec: StepSpec) -> Agent | None:
-    """Return the agent of a step: the one that it names, the workflow's, or the one that started the run."""
+    """Return the agent of a step: the one that it names, the workflow's, or the one that started the run; None without any."""
     if spec.agent:
         try:
             return find_agent(spec.agent)

@@ -25,7 +25,7 @@ from arbor.pipeline.engine import NodeResult, Suspension
 MESSAGE_OVERHEAD = 150
 #: The fewest characters of an unreadable reply that are quoted.
 MIN_QUOTED = 400
-#: The source of what actions brought, in audit events.
+#: The source of what actions brought, in audit records.
 RESULTS = "results"
 #: The share of the estimated room that results get once they did not fit.
 _MARGIN = 0.9
@@ -167,7 +167,7 @@ def follow_up_message(heartbeat: HeartbeatState, *, spent: int) -> tuple[str, Cu
 
 
 def with_cuts_audited(heartbeat: HeartbeatState, cut: CutContext, *, window: int) -> HeartbeatState:
-    """Return the state with the audit event of a cut to a window.
+    """Return the state with the audit record of a cut to a window.
 
     Without a cut, and for the reflex policy, which reads the whole situation, the state is unchanged.
     """

@@ -18,7 +18,7 @@ from apps.contacts.models import HookDelivery, SignalWebhook
 from apps.contacts.services.signal_delivery import post_signals, sweep_webhooks
 from apps.contacts.services.signal_webhooks import (
     MAX_WEBHOOKS,
-    NewSignalWebhook,
+    WebhookWithSecret,
     create_webhook,
     delete_webhook,
     rotate_webhook_secret,
@@ -39,7 +39,7 @@ from tests.integration.contacts.conftest import make_agent
 from tests.integration.contacts.receivers import Request, WebReceiver
 
 
-def make_webhook(agent: Agent, url: str, **options: Any) -> NewSignalWebhook:
+def make_webhook(agent: Agent, url: str, **options: Any) -> WebhookWithSecret:
     """Create a webhook of the agent's tenant."""
     with tenant_transaction(agent.tenant_id):
         return create_webhook(**{"name": "ops", "url": url, "actor": "test", **options})
@@ -202,6 +202,8 @@ def test_a_receiver_that_is_gone_pauses_its_webhook(
     emit_goals(agent, "first")
     run_posts(messages)
     assert not reload(webhook).active
+    with pytest.raises(TransitionIllegal, match="resume it first"):
+        resend(deliveries_of(webhook)[0])
 
 
 def test_a_worker_without_the_lease_posts_nothing(

@@ -9,6 +9,7 @@ from uuid import UUID
 
 import pytest
 from django.db import IntegrityError, connections
+from structlog.testing import capture_logs
 
 from apps.agents.models import Agent, AgentPolicy
 from apps.audit.models import AuditAction, AuditEvent
@@ -22,7 +23,7 @@ from apps.maintenance.services.recovery import (
     recover_maintenance_calls,
     retry_failed_maintenance_calls,
 )
-from apps.maintenance.services.settlement import RETRY_DELAYS
+from apps.maintenance.services.settlement import RETRY_DELAYS, record_failed_try
 from apps.memories.services.jobs.job_runs import JobRunResult
 from apps.memories.services.jobs.summaries import MAX_FAILURES, store_summaries
 from apps.queues import Task, captured
@@ -184,6 +185,16 @@ def test_a_reply_after_the_lease_is_charged_and_not_stored(
     assert not fleet.deliver(fleet.pop_message())
     assert (only_call(agent).status, len(ledger_of(agent))) == (CallStatus.PENDING, 1)
     assert episodes_of(agent)[0].summary == ""
+
+
+def test_a_failure_after_the_lease_is_not_reported(agent: Agent, fleet: Fleet) -> None:
+    maintain_episodes()
+    (call,) = lease_calls([UUID(fleet.pop_message().arguments["call_id"])], tenant_id=agent.tenant_id)
+    late = replace(call, attempt=call.attempt - 1, failures=len(RETRY_DELAYS))
+    with capture_logs() as logs, tenant_transaction(agent.tenant_id):
+        assert not record_failed_try(late, ModelUnavailable("gone"))
+    assert logs == []
+    assert only_call(agent).status == CallStatus.RUNNING
 
 
 @pytest.mark.parametrize(

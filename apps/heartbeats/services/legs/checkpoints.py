@@ -339,9 +339,9 @@ def _record(heartbeat: HeartbeatState, whole: TurnRecord) -> dict[str, Any]:
 
 def _situation(member: LeasedHeartbeat, heartbeat: HeartbeatState) -> bytes | None:
     """Return the packed situation, from now on the stored one; None where the row has it already."""
-    if heartbeat.situation is member.stored_view:
+    if heartbeat.situation is member.stored_situation:
         return None
-    member.stored_view = heartbeat.situation
+    member.stored_situation = heartbeat.situation
     return pack_text(heartbeat.situation.model_dump_json().encode())
 
 

@@ -93,8 +93,8 @@ def commit(
         charge()
         _write_progress(rowless, signals)
     save_backlogs([backlog for heartbeat in heartbeats if (backlog := heartbeat.effects.backlog) is not None])
-    levels = _write_references(heartbeats)
-    signals += effect_signals(members, levels=levels)
+    agents_at_new_level = _write_references(heartbeats)
+    signals += effect_signals(members, agents_at_new_level=agents_at_new_level)
     write_agent_states(members, states)
     if not rowless:
         charge()
@@ -156,14 +156,14 @@ def _write_references(heartbeats: Sequence[HeartbeatState]) -> set[UUID]:
         ]
     )
     insert_rows([row for heartbeat in heartbeats for row in _experiences(heartbeat)])
-    levels = write_levels(
+    agents_at_new_level = write_levels(
         {
             heartbeat.agent_id: heartbeat.effects.level.after
             for heartbeat in heartbeats
             if heartbeat.effects.level
         }
     )
-    insert_rows([row for heartbeat in heartbeats for row in _audit(heartbeat, levels)])
+    insert_rows([row for heartbeat in heartbeats for row in _audit(heartbeat, agents_at_new_level)])
     write_approvals(heartbeats)
     insert_rows([row for heartbeat in heartbeats for row in _uses(heartbeat)])
     percepts = [percept for heartbeat in heartbeats for percept in _assigned_percepts(heartbeat)]
@@ -182,7 +182,7 @@ def _write_references(heartbeats: Sequence[HeartbeatState]) -> set[UUID]:
     )
     for heartbeat in heartbeats:
         store_agent_code(agent_id=heartbeat.agent_id, texts=heartbeat.effects.code, source=heartbeat.source)
-    return levels
+    return agents_at_new_level
 
 
 def _assigned_percepts(heartbeat: HeartbeatState) -> list[tuple[UUID, UUID, str | None]]:
@@ -224,10 +224,10 @@ def _uses(heartbeat: HeartbeatState) -> Iterable[CapabilityUse]:
         )
 
 
-def _audit(heartbeat: HeartbeatState, levels: set[UUID]) -> Iterable[AuditEvent]:
+def _audit(heartbeat: HeartbeatState, agents_at_new_level: set[UUID]) -> Iterable[AuditEvent]:
     notes: list[AuditNote] = list(heartbeat.effects.audit)
     level = heartbeat.effects.level
-    if level is not None and heartbeat.agent_id in levels:
+    if level is not None and heartbeat.agent_id in agents_at_new_level:
         notes.append(
             AuditNote(
                 action=AuditAction.BUDGET_LEVEL,

@@ -78,7 +78,8 @@ def load_batch(
 ) -> list[LeasedHeartbeat]:
     """Lock the leases (agent, epoch) and load the heartbeats to start or resume under them.
 
-    Three statements; two if none starts, one more where a skill's text is not cached, or an agent has subscriptions. `running`: as in `resolve`.
+    Three statements; two if none starts. One more if a skill's text is not cached, and one if an agent has subscriptions.
+    `running`: as in `resolve`.
     """
     members = resolve(leases, clock=clock, running=running)
     rules, now = _rules(), clock.now()
@@ -147,10 +148,10 @@ def _moment(agent: LeasedAgent, rules: Rules, now: datetime, model: EmbeddingMod
 
 def _read_stored(member: LeasedHeartbeat, stored: OpenHeartbeat, rules: Rules, now: datetime) -> None:
     """Load a heartbeat from its row."""
-    member.stored_view = Situation.model_validate_json(unpack_text(stored.situation))
+    member.stored_situation = Situation.model_validate_json(unpack_text(stored.situation))
     member.checkpoint = read_checkpoint(
         unpack_text(stored.checkpoint),
-        situation=member.stored_view,
+        situation=member.stored_situation,
         moment_of=lambda model: _moment(member.agent, rules, now, model),
     )
 

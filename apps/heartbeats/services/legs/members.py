@@ -106,7 +106,7 @@ class LeasedHeartbeat:
     #: The number of the checkpoint; None before the heartbeat has a row.
     step: int | None = None
     #: The situation in the heartbeat's row.
-    stored_view: Situation | None = None
+    stored_situation: Situation | None = None
     #: Steps since the last checkpoint.
     steps: list[StepRecord] = field(default_factory=list)
     own_ms: float = 0.0

@@ -16,13 +16,15 @@ from arbor.signals import Signal, SignalName, signal
 from arbor.values import replace
 
 
-def effect_signals(members: Iterable[LeasedHeartbeat], *, levels: Collection[UUID]) -> list[Signal]:
-    """Return the signals of the effects of heartbeats; `levels` are the agents whose budget level has changed."""
+def effect_signals(
+    members: Iterable[LeasedHeartbeat], *, agents_at_new_level: Collection[UUID]
+) -> list[Signal]:
+    """Return the signals of the effects of heartbeats; `agents_at_new_level` are the agents whose budget level has changed."""
     return [
         emitted
         for member in members
         for emitted in signals_of_leg(
-            member.checkpoint.state, member.heartbeat, level_changed=member.agent.id in levels
+            member.checkpoint.state, member.heartbeat, level_changed=member.agent.id in agents_at_new_level
         )
     ]
 

@@ -93,5 +93,12 @@ def promotion_candidates(*, agent_id: UUID, limit: int = 50) -> Sequence[Promoti
     )
     candidates = [PromotionCandidate(*row) for row in rows]
     return sorted(
-        candidates, key=lambda found: (not found.is_ready, bool(found.proposal), len(found.missing))
+        candidates,
+        key=lambda found: (
+            not found.is_ready,
+            bool(found.proposal),
+            len(found.missing),
+            -found.trust,
+            found.memory_id,
+        ),
     )

@@ -15,7 +15,7 @@ from arbor.errors import Invalid
 #: The size of the ring (seed 000, 2).
 RING = 50
 
-# Uses the indexes by agent: the latest heartbeats, and the turns of the latest conversations.
+# Uses the indexes by agent: of heartbeats, the latest first, and of conversations, whose turns are all read.
 _THOUGHTS = """
 SELECT origin, id, text, at FROM (
     (SELECT 'heartbeat' AS origin, id, reasoning AS text, started_at AS at FROM heartbeats_heartbeat

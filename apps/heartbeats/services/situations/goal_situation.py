@@ -102,7 +102,7 @@ GOAL_COLUMNS = f"""
 """  # noqa: S608 (no external input)
 #: The input of the goal rules (`arbor.goals.goal_rules`), besides the self and the latest heartbeats. `ended_rules` are the
 #: rules of the latest goals that the agent or a person ended: of aspirations at any time, of other goals within a day.
-CIRCUMSTANCE_COLUMN = f"""
+CIRCUMSTANCE_COLUMNS = f"""
     (SELECT json_build_array(coalesce(sum(successes), 0), coalesce(sum(interactions), 0)) FROM selves_peermodel
         WHERE tenant_id = a.tenant_id AND peer_id = a.id) AS reputation,
     (SELECT json_agg(DISTINCT ended.rule) FROM (

@@ -148,7 +148,7 @@ def spending_of(recent_activity: Mapping[str, Any]) -> list[Spending]:
 
 
 def exhausted_heartbeats_of(recent_activity: Mapping[str, Any]) -> int:
-    """Count the latest completed heartbeats that ended without energy; 0 under another budget."""
+    """Count those of the latest completed heartbeats that ended with less than 1 energy; 0 under another budget."""
     return sum(
         end is not None and end < 1 for _, end, _ in (recent_activity["energy"] or ())[:EXHAUSTED_HEARTBEATS]
     )

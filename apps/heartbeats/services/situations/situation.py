@@ -15,7 +15,7 @@ from apps.authority.services.precedents import DECISIONS_COLUMN, decision_values
 from apps.contacts.services.queries import PUBLICATIONS_COLUMN, PUBLISHED_COLUMN
 from apps.default_model import default_model
 from apps.goals.services.queries import PAST_ATTEMPTS
-from apps.heartbeats.services.situations.goal_situation import CIRCUMSTANCE_COLUMN, GOAL_COLUMNS, goal_values
+from apps.heartbeats.services.situations.goal_situation import CIRCUMSTANCE_COLUMNS, GOAL_COLUMNS, goal_values
 from apps.heartbeats.services.situations.recent_activity import RECENT_ACTIVITY, recent_activity_values
 from apps.heartbeats.services.situations.self_situation import (
     SELF_COLUMNS,
@@ -69,7 +69,7 @@ SELECT a.id, a.name, a.public_id, coalesce(nullif(a.model, ''), t.default_model)
     ) tool) AS tools,
     s.energy, s.bonus_actions, s.ticks_left, p.budget, p.allowance, p.energy::json AS energy_policy, t.energy::json AS tenant_energy, p.tier_models::json, p.follow_ups, p.voices, s.beats, s.last_beat_at, s.working_memory, s.last_user_contact_at,
     {GOAL_COLUMNS},
-    {CIRCUMSTANCE_COLUMN},
+    {CIRCUMSTANCE_COLUMNS},
     {PUBLISHED_COLUMN},
     {PUBLICATIONS_COLUMN},
     {PAST_ATTEMPTS},
@@ -153,8 +153,9 @@ def load_situations(
 ) -> dict[UUID, dict[str, Any]]:
     """Return the columns of each agent's situation by name: state, self, goals, percepts, memories, clusters.
 
-    One statement. Four columns are read for some of the agents only: the names of other agents for `writing`, publications for
-    `publishing`, the results of delegated steps for `delegating`, and whether a step waits for `answering`.
+    One statement. Some columns are read for some of the agents only: the names of other agents for `writing`, the number of
+    publications for `publishing`, the latest texts and outputs of steps for either, delegated steps for `delegating`, and
+    whether a step waits for `answering`.
     """
     values = {
         "tenant": current_tenant(),
