@@ -141,7 +141,7 @@ class AbstractAuditEvent(models.Model):
 
 
 class AuditEvent(AbstractAuditEvent, TenantModel):
-    """An act in one tenant. The serving roles add and read records; the operations role deletes them by age (`tenants.policies`)."""
+    """An act in one tenant. The serving and the operations role add and read records; the operations role deletes them by age (`tenants.policies`)."""
 
     app_privileges: ClassVar[str] = "SELECT, INSERT"
     # The operations role adds visits of superusers, refused acts and deletions by age.

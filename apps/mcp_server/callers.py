@@ -24,7 +24,7 @@ ToolContext = Context[Any, Any]
 #: The most agents that an error names.
 _MAX_NAMED = 20
 #: Characters of a name that an error repeats.
-_NAME_SHOWN = 100
+NAME_SHOWN = 100
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,7 +97,7 @@ def _served_agent(only_agent: UUID, ref: str) -> Agent:
         if agent.id == only_agent:
             return agent
     served_name = Agent.objects.values_list("name", flat=True).get(id=only_agent)
-    raise PermissionDenied(f"this server serves {served_name} alone, not {ref[:_NAME_SHOWN]!r}")
+    raise PermissionDenied(f"this server serves {served_name} alone, not {ref[:NAME_SHOWN]!r}")
 
 
 def _only_agent(caller: McpCaller) -> Agent:

@@ -110,7 +110,7 @@ class PackedJSON(models.Field):  # type: ignore[type-arg]
         return unpack(packed)
 
     def get_lookup(self, lookup_name: str) -> Any:
-        """Return the lookup if it compares whole values; None for lookups into a value."""
+        """Return the lookup `exact`, which compares whole values; None for every other lookup."""
         lookup = super().get_lookup(lookup_name)
         return lookup if lookup is not None and issubclass(lookup, Exact) else None
 

@@ -1,4 +1,4 @@
-"""Limits on the rows of a tenant, counted by one transaction at a time."""
+"""Limits on the rows of a model in a tenant, counted by one transaction at a time."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _LOCK = "SELECT pg_advisory_xact_lock(hashtextextended(%(table)s, 0) # hashtexte
 
 
 def check_row_limit(rows: QuerySet[Any], *, most: int, refusal: str) -> None:
-    """Raise LimitReached with the refusal if the current tenant has `most` rows or more.
+    """Raise LimitReached with the refusal if there are `most` of these rows of the current tenant, or more.
 
-    Another transaction that adds a row of the same model waits for the end of this one, so that both cannot take the last place.
+    Another transaction of the tenant that checks rows of the same model waits for the end of this one, so that not both take the last place.
     """
     fetch(_LOCK, table=rows.model._meta.db_table)
     if rows.count() >= most:

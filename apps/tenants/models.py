@@ -41,7 +41,7 @@ class User(AbstractUser):
             yield self._get_session_auth_hash(secret=secret)
 
     def save(self, **kwargs: Any) -> None:
-        """Write only the password of a row with a new one: forms save whole rows, which the serving role may not write."""
+        """Write only the password of a row with a new one: forms save whole rows, which the role of accounts may not write."""
         if self._password is not None and not self._state.adding and not kwargs:
             kwargs["update_fields"] = ["password"]
         super().save(**kwargs)
@@ -58,6 +58,9 @@ class TenantStatus(models.TextChoices):
 
 class Tenant(models.Model):
     """An isolated customer."""
+
+    app_privileges: ClassVar[str] = "SELECT"
+    ops_privileges: ClassVar[str] = "SELECT, INSERT, UPDATE, DELETE"
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     slug = models.SlugField(unique=True, max_length=SLUG_LENGTH)
@@ -81,7 +84,7 @@ class Tenant(models.Model):
 
 
 class TenantManager[M: models.Model](models.Manager[M]):
-    """Returns rows of the current tenant only; raises TenantRequired outside a tenant's transaction."""
+    """Returns the rows of the current tenant, or of all tenants within `ops_scope`; raises TenantRequired outside both."""
 
     def get_queryset(self) -> models.QuerySet[M]:
         """Return the rows of the current scope."""

@@ -41,5 +41,6 @@ def find_by_name[M: TenantModel](rows: QuerySet[M], name: str, *, noun: str, adv
     row = rows.filter(name=name.strip()).first()
     if row is None:
         names = rows.order_by("name").values_list("name", flat=True)[:_LISTED]
-        raise NotFound(f"there is no {noun} {name!r}; there is: {', '.join(names) or f'none yet; {advice}'}")
+        known = ", ".join(names) or f"none yet; {advice}"
+        raise NotFound(f"there is no {noun} {name[:_QUOTED]!r}; there is: {known}")
     return row

@@ -128,7 +128,6 @@ SHARED: dict[str, dict[str, str]] = {
     "auth_group_permissions": {ACCOUNTS: "SELECT"},
     "tenants_user_groups": {ACCOUNTS: "SELECT"},
     "tenants_user_user_permissions": {ACCOUNTS: "SELECT"},
-    "tenants_tenant": {APP: "SELECT", OPS: "SELECT, INSERT, UPDATE, DELETE"},
 }
 
 

@@ -46,7 +46,7 @@ type Constraints = dict[str, tuple[str, list[str]]]
 def protect() -> list[str]:
     """Create or change roles, privileges, policies and keys as the models require; return the newly protected tables.
 
-    Runs as the owner, in one transaction, under a lock that serializes concurrent migrations. Beside processes that run, the
+    Runs as the owner, in one transaction, under a lock that serializes concurrent migrations. While other processes run, the
     transaction may deadlock, since it locks all tables; it is repeated then.
     """
     for _ in range(_TRIES - 1):
@@ -66,19 +66,19 @@ def _protect() -> list[str]:
         _create_roles(cursor)
         statements = StatementBatch()
         constraints = _constraints(cursor)
-        tables = [model for model in tenant_models() if model._meta.db_table in existing]
+        migrated = [model for model in tenant_models() if model._meta.db_table in existing]
         # A reference needs the key of the table that it refers to.
-        for model in tables:
+        for model in migrated:
             if _key_with_tenant(statements, model, constraints[model._meta.db_table]):
                 new.append(model._meta.db_table)
-        for model in tables:
+        for model in migrated:
             _reference_within_tenant(statements, model, constraints[model._meta.db_table])
             _drop_implied_reference(statements, model, constraints[model._meta.db_table])
             _isolate(statements, model)
         protect_installation_tables(statements, existing)
-        create_vector_indexes(statements, tables)
+        create_vector_indexes(statements, migrated)
         statements.run(cursor)
-        seed_statistics(cursor, tables)
+        seed_statistics(cursor, migrated)
     return new
 
 
@@ -111,7 +111,7 @@ def _create_roles(cursor: Any) -> None:
 
 
 def statement_timeout_ms() -> int:
-    """Return the limit of the serving roles' statements."""
+    """Return the limit of the serving roles' statements, and of their idle transactions, in milliseconds."""
     milliseconds: int = settings.ARBOR_STATEMENT_TIMEOUT // timedelta(milliseconds=1)
     return milliseconds
 

@@ -25,13 +25,13 @@ class VectorIndex:
     condition: str
 
 
-def create_vector_indexes(statements: StatementBatch, tables: Iterable[type[models.Model]]) -> None:
+def create_vector_indexes(statements: StatementBatch, tenant_models: Iterable[type[models.Model]]) -> None:
     """Create the indexes that the models declare, for the dimension of the settings.
 
     Rows of another dimension are not in the index, so that an index for a new dimension is empty: the tables are not locked for long.
     """
     dimension = int(settings.ARBOR_EMBEDDING_DIMENSION)
-    for model in tables:
+    for model in tenant_models:
         for index in getattr(model, "vector_indexes", ()):
             statements.add(
                 "CREATE INDEX IF NOT EXISTS {} ON {} USING hnsw (({}::halfvec({})) halfvec_cosine_ops)"

@@ -37,7 +37,7 @@ class NewIdentity:
 
 
 def create_identities(new: Sequence[NewIdentity], *, now: datetime) -> None:
-    """Store the keys and endorsements of agents whose rows have just been stored. Two statements for all.
+    """Store the keys and endorsements of agents whose rows have just been stored. Three statements for all.
 
     Raises ConfigurationInvalid without a master key.
     """

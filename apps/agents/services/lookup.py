@@ -14,6 +14,8 @@ from arbor.ids import read_id
 from arbor.models.json_text import is_storable
 
 NAME_LENGTH = 64
+#: Characters of a wrong name that an error quotes.
+_QUOTED = 200
 #: Names must be easy to type on a command line: letters of any script, digits, and punctuation of names.
 _NAME = re.compile(rf"[^\W_][\w .'-]{{0,{NAME_LENGTH - 1}}}")
 
@@ -24,7 +26,7 @@ def valid_name(name: str) -> str:
     if not _NAME.fullmatch(stripped):
         raise Invalid(
             f"an agent's name begins with a letter or digit and has at most {NAME_LENGTH} letters, digits, blanks,"
-            f" dots, hyphens, apostrophes and underscores; got {name!r}"
+            f" dots, hyphens, apostrophes and underscores; got {name[:_QUOTED]!r}"
         )
     return stripped
 
@@ -47,7 +49,7 @@ def agent_by_name(name: str) -> Agent:
         return matches[0]
     names = list(Agent.objects.order_by("name").values_list("name", flat=True)[:20])
     known = ", ".join(names) or "none yet; create one with `arbor agent create`"
-    raise NotFound(f"there is no agent {name!r}; there is: {known}")
+    raise NotFound(f"there is no agent {name[:_QUOTED]!r}; there is: {known}")
 
 
 def agent_by_id(agent_id: UUID) -> Agent:
@@ -73,7 +75,7 @@ def find_agent(ref: UUID | str) -> Agent:
         return agent_by_id(ref)
     named = ref.strip()
     if not named or not is_storable(named):
-        raise NotFound(f"an agent is named by its id or its name, got {ref!r}")
+        raise NotFound(f"an agent is named by its id or its name, got {ref[:_QUOTED]!r}")
     by_id = Q(public_id=named)
     if (agent_id := read_id(named)) is not None:
         by_id |= Q(id=agent_id)

@@ -154,7 +154,7 @@ def update_template(*, text: str, actor: str) -> Template:
     template: Template | None = Template.objects.select_for_update().filter(name__iexact=spec.name).first()
     if template is None:
         raise NotFound(f"this tenant has no template {spec.name!r} of its own; add it")
-    if template.content_hash == _hash(text):
+    if template.content_hash == _hash(text) and template.spec == spec.model_dump(mode="json"):
         return template
     previous_version, previous = template.version, template.spec
     _fill(template, text, spec)

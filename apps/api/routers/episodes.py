@@ -180,7 +180,7 @@ def list_code(request: HttpRequest, agent_id: UUID, page: Paging) -> ListPage[Sn
     response=WorkingMemoryResource,
     summary="Show the working memory",
 )
-def show_mind(request: HttpRequest, agent_id: UUID) -> WorkingMemoryResource:
+def show_working_memory(request: HttpRequest, agent_id: UUID) -> WorkingMemoryResource:
     """Show an agent's working memory: its conversation partner, goals, thoughts, concerns and questions."""
     state = AgentState.objects.filter(agent_id=agent_id).first()
     if state is None:

@@ -41,6 +41,8 @@ from arbor.heartbeat.actions import ACTIONS
 
 router = Router()
 
+#: The most plans of one answer.
+_PLANS_SHOWN = 50
 _Share = Annotated[float, Field(ge=0, le=1)]
 _Title = Annotated[str, Field(min_length=1, max_length=TITLE_LENGTH, examples=["Map the harbour"])]
 _Text = Annotated[str, Field(max_length=4_000)]
@@ -132,7 +134,7 @@ class PlanResource(Schema):
 
 
 class PlanList(Schema):
-    """The plans of a goal, the latest first."""
+    """The latest plans of a goal, the latest first."""
 
     items: list[PlanResource]
 
@@ -193,9 +195,9 @@ def patch_goal(request: HttpRequest, agent_id: UUID, goal_id: UUID, change: Goal
     summary="List the plans of a goal",
 )
 def list_plans(request: HttpRequest, agent_id: UUID, goal_id: UUID) -> PlanList:
-    """List the plans of a goal with their steps, the latest first."""
+    """List the latest plans of a goal with their steps, at most 50, the latest first."""
     own_row(Goal, agent_id=agent_id, row_id=goal_id)
-    return PlanList(items=[PlanResource.model_validate(plan) for plan in plans_of(goal_id)[:50]])
+    return PlanList(items=[PlanResource.model_validate(plan) for plan in plans_of(goal_id)[:_PLANS_SHOWN]])
 
 
 @router.post(

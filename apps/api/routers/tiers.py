@@ -113,7 +113,7 @@ class DriftResource(Schema):
 class SelfDriftResource(Schema):
     """The distance of a self from its birth."""
 
-    share: float = Field(description="The larger one of both.")
+    share: float = Field(description="The larger share: that of the values or that of the traits.")
     values: DriftResource
     traits: DriftResource
 

@@ -15,7 +15,7 @@ CREATE OR REPLACE FUNCTION audit_horizon() RETURNS bigint LANGUAGE sql STABLE AS
     SELECT {base} + pg_snapshot_xmin(pg_current_snapshot())::text::bigint
 $$;
 """
-# The latest of each tenant and of the installation, by the indexes.
+# The latest of each tenant and of the installation, by the indexes; and of their seals, which outlive the records.
 _LATEST = """
 SELECT coalesce(max(position), 0) FROM (
     (SELECT position FROM audit_platformevent ORDER BY position DESC LIMIT 1)
@@ -25,6 +25,8 @@ SELECT coalesce(max(position), 0) FROM (
     ) AS latest
     UNION ALL
     SELECT max(last_position) FROM audit_auditseal
+    UNION ALL
+    SELECT max(last_position) FROM audit_platformseal
 ) AS latest
 """
 

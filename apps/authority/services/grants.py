@@ -94,7 +94,7 @@ def grant_capability(
 
 
 def grant_actions(*, agents: Sequence[Agent], actions: Collection[str], actor: str) -> list[CapabilityGrant]:
-    """Grant actions to agents that do not have them, without constraints; two statements for all. The caller audits it."""
+    """Grant actions to agents that do not have them, without constraints; three statements for all. The caller audits it."""
     now, wanted = datetime.now(UTC), [action_resource(action) for action in dict.fromkeys(actions)]
     granted = set(
         CapabilityGrant.objects.filter(

@@ -143,7 +143,7 @@ def set_mode(*, agent_id: UUID | None, prefix: str, mode: TrustMode, actor: str)
 
 @transaction.atomic
 def clear_mode(*, agent_id: UUID | None, prefix: str, actor: str) -> None:
-    """Remove a rule, so that shorter prefixes and the preset decide. Raises NotFound."""
+    """Remove a rule, so that shorter prefixes and the preset decide. Raises NotFound, and CapabilityInvalid for a wrong URI."""
     prefix = check_prefix(prefix)
     rows = _rows(agent_id).filter(prefix=prefix)
     row = rows.first()

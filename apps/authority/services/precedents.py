@@ -9,7 +9,7 @@ from apps.authority.models import ActionApproval
 from arbor.authority.approvals import ApprovalStatus
 from arbor.authority.precedents import DECIDED, DECISIONS_READ, Precedent, precedents_for
 
-#: The latest decisions about requests of the agent `a`, as arrays in the order in which `arbor.heartbeat.influence` unpacks them.
+#: The decisions about the latest decided requests of the agent `a`, as arrays in the order in which `arbor.heartbeat.influence` unpacks them.
 DECISIONS_COLUMN = """
 (SELECT coalesce(json_agg(json_build_array(
     decided.id, decided.action, decided.about, decided.status <> 'denied', left(decided.reason, 300), decided.decided_at)), '[]')
@@ -45,7 +45,7 @@ def precedents_of_all(rows: Collection[ActionApproval]) -> dict[UUID, list[Prece
 
 
 def _decided(agent_id: UUID) -> list[Precedent]:
-    """Return the latest decisions about requests of an agent."""
+    """Return the decisions about the latest decided requests of an agent."""
     # As in DECISIONS_COLUMN: without a decision, a request was executed because a rule allowed its action.
     rows = ActionApproval.objects.filter(
         agent_id=agent_id, status__in=list(DECIDED), decided_at__isnull=False

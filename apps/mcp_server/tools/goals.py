@@ -13,7 +13,7 @@ from apps.goals.models import Goal
 from apps.goals.services import acts
 from apps.goals.services.acts import GoalEdit, change_goal
 from apps.heartbeats.services.situations.goal_situation import goal_views
-from apps.mcp_server.callers import CalledAgent, ToolContext, called_agent
+from apps.mcp_server.callers import NAME_SHOWN, CalledAgent, ToolContext, called_agent
 from apps.mcp_server.definitions import AgentParam, ToolResult
 from apps.mcp_server.tools.memories import Share
 from arbor.clock import to_utc
@@ -76,7 +76,7 @@ def list_goals(
         goals = [_open_goal(view) for view in views]
         if closed:
             states = [state for state in GoalState if not state.is_open]
-            rows = Goal.objects.filter(agent_id=called.id, state__in=states).order_by("-touched_at")
+            rows = Goal.objects.filter(agent_id=called.id, state__in=states).order_by("-touched_at", "-id")
             goals += [_closed_goal(row) for row in rows[:MAX_CLOSED]]
     return GoalList(agent=called.name, goals=goals)
 
@@ -144,10 +144,12 @@ def _find_goal(called: CalledAgent, named: str) -> Goal:
     matching = [row for row in rows if row.id == goal_id or text_key(row.title) == text_key(named)]
     matching = [row for row in matching if GoalState(row.state).is_open] or matching
     if not matching:
-        raise NotFound(f"{called.name} has no goal {named!r}; list_goals shows those there are")
+        raise NotFound(f"{called.name} has no goal {named[:NAME_SHOWN]!r}; list_goals shows those there are")
     if len(matching) > 1:
         ids = ", ".join(str(row.id) for row in matching)
-        raise Invalid(f"{len(matching)} goals have the title {named!r}: give one of the ids {ids}")
+        raise Invalid(
+            f"{len(matching)} goals have the title {named[:NAME_SHOWN]!r}: give one of the ids {ids}"
+        )
     return matching[0]
 
 

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from pydantic import Field
 
-from apps.mcp_server.callers import CalledAgent, ToolContext, called_agent
+from apps.mcp_server.callers import NAME_SHOWN, CalledAgent, ToolContext, called_agent
 from apps.mcp_server.definitions import AgentParam, ToolResult
 from apps.memories.models import Concept
 from apps.memories.services.graph.relations import NewRelation, find_nodes, id_of
@@ -136,7 +136,9 @@ def _find_node(called: CalledAgent, text: str) -> GraphNode:
     node_id = id_of(reference.strip())
     node = find_nodes(called.id, [node_id]).get(node_id)
     if node is None:
-        raise NotFound(f"{called.name} has nothing with the id {reference!r}; recall shows ids of memories")
+        raise NotFound(
+            f"{called.name} has nothing with the id {reference[:NAME_SHOWN]!r}; recall shows ids of memories"
+        )
     return node
 
 

@@ -52,7 +52,7 @@ def list_proposals(
         rows = Proposal.objects.filter(agent_id=called.id)
         if not decided:
             rows = rows.filter(status=ProposalStatus.PENDING)
-        found = [_line(row) for row in rows.order_by("-created_at")[:MAX_PROPOSALS]]
+        found = [_line(row) for row in rows.order_by("-created_at", "-id")[:MAX_PROPOSALS]]
     return ProposalList(agent=called.name, proposals=found)
 
 

@@ -37,7 +37,7 @@ class WorkflowLine(ToolResult):
 
 
 class WorkflowList(ToolResult):
-    """The workflows of the tenant by name."""
+    """The first workflows of the tenant by name."""
 
     workflows: list[WorkflowLine]
 
@@ -63,7 +63,7 @@ class RunState(ToolResult):
 
 
 def list_workflows(context: ToolContext) -> WorkflowList:
-    """List the workflows of the organization with the input that each needs."""
+    """List the workflows of the organization by name, at most 100, with the input that each needs."""
     with _tenant_transaction(context):
         rows = list(Workflow.objects.order_by("name")[:MAX_WORKFLOWS])
         latest = WorkflowVersion.objects.filter(workflow__in=rows, number=F("workflow__version"))

@@ -7,6 +7,7 @@ from uuid import UUID
 
 import structlog
 
+from apps.agents.models import Agent
 from apps.audit.models import AuditAction
 from apps.audit.services import record
 from apps.authority.services.explanations import authority_of
@@ -117,9 +118,11 @@ def _suspend_tool(request: ToolRequest, listing: Listing, agent_id: UUID) -> Too
 
 
 def _record_denial(tool: Tool, agent_id: UUID, reason: str) -> None:
+    # The agent may be destroyed while the server answers.
+    public_id = Agent.objects.filter(id=agent_id).values_list("public_id", flat=True).first() or agent_id
     record(
         action=AuditAction.DENIED,
-        actor=f"agent:{agent_id}",
+        actor=f"agent:{public_id}",
         agent_id=agent_id,
         message=f"{tool.action}: {reason}",
         detail={"tool": tool.action, "status": tool.status},

@@ -98,7 +98,7 @@ def _lock_tool(tool_id: UUID) -> Tool:
 
 
 def set_agents(action: str, agent_ids: Collection[UUID] | None, *, actor: str) -> list[str]:
-    """Grant the action to exactly these agents, or with None to all; return their names. Raises NotFound for an unknown agent."""
+    """Grant the action to exactly these agents, and return their names; with None to all, without names. Raises NotFound for an unknown agent."""
     wanted = frozenset(agent_ids or ())
     others = agents_with_action(action).exclude(id__in=wanted).values_list("id", flat=True)
     concerned = [*wanted, *others]

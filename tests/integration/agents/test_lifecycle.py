@@ -225,6 +225,8 @@ def test_an_agent_is_found_by_its_name(agent: Agent) -> None:
             agent_by_name("vega")
         with pytest.raises(NotFound, match="there is: VEGA, Vega"):
             agent_by_name("Sirius")
+        with pytest.raises(NotFound, match=r"there is no agent 'x{200}'; there is"):
+            agent_by_name("x" * 1_000)
 
 
 def test_a_pause_waits_for_an_ending_heartbeat_and_prevails(agent: Agent) -> None:

@@ -155,3 +155,5 @@ def test_an_unreadable_template_hides_no_other(tenant: Tenant) -> None:
             find_template("Gardener")
         with pytest.raises(NotFound, match="Gardener"):
             find_template("Nobody")
+        update_template(text=TEXT.format(version=1), actor=ACTOR)
+        assert find_template("Gardener").spec.name == "Gardener"

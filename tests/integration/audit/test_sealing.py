@@ -282,6 +282,20 @@ def _record_old_acts(tenant: Tenant, count: int, superuser: psycopg.Connection[A
     return [row.id for row in rows]
 
 
+def test_positions_continue_after_the_sealed_records(superuser: psycopg.Connection[Any]) -> None:
+    superuser.execute(functions_from(10_000_000))
+    record_platform_act("before")
+    seal()
+    superuser.execute(functions_from(0))
+    superuser.execute("DELETE FROM audit_platformevent")
+    try:
+        assert continue_audit_positions()
+        assert not continue_audit_positions()
+    finally:
+        superuser.execute(functions_from(0))
+        superuser.execute("DELETE FROM audit_platformblock; DELETE FROM audit_platformseal")
+
+
 def test_positions_continue_after_a_restore(tenant: Tenant, superuser: psycopg.Connection[Any]) -> None:
     superuser.execute(functions_from(10_000_000))
     record_acts(tenant, "before")

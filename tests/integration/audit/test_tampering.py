@@ -20,7 +20,7 @@ from apps.tenants.models import Tenant
 from apps.tenants.scope import OPS, tenant_transaction
 from arbor.agents.identity import generate_key_pair, sign
 from arbor.agents.keys import SigningKey
-from arbor.audit.faults import FaultKind
+from arbor.audit.faults import ChainFault, FaultKind
 from arbor.clock import FrozenClock
 from arbor.errors import TransitionIllegal
 from tests.integration.audit.conftest import (
@@ -44,6 +44,12 @@ def test_a_chain_that_nobody_touched_verifies(tenant: Tenant, sealed: AuditChain
     assert report.head == sealed.head()
     record_acts(tenant, "act 7")
     assert verify_tenant(tenant).unsealed_events == 1
+
+
+def test_the_first_fault_is_that_of_the_first_seal() -> None:
+    report = ChainReport(chain="")
+    report.add(ChainFault(kind=FaultKind.SEAL_FORGED, number=number) for number in (5, 3, 4))
+    assert report.broken_at == ChainFault(kind=FaultKind.SEAL_FORGED, number=3)
 
 
 @pytest.mark.parametrize(

@@ -268,7 +268,8 @@ def test_a_call_ends_with_the_right_of_its_agent(
         call_tool(request, tenant_id=tenant.id, agent_id=agent.id, deadline_s=5)
     assert weather.calls == []
     with tenant_transaction(tenant.id):
-        assert reason in AuditEvent.objects.get(action="denied", message__startswith=ACTION).message
+        denial = AuditEvent.objects.get(action="denied", message__startswith=ACTION)
+    assert (reason in denial.message, denial.actor) == (True, f"agent:{agent.public_id}")
 
 
 def test_a_tool_that_is_gone_fails_with_a_reason(

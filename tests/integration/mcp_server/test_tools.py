@@ -180,6 +180,11 @@ class TestContacts:
         assert (first["reply"], second["reply"]) == ("Good morning.", "At noon.")
         assert first["conversation"] == second["conversation"] == ended["conversation"]
 
+    def test_an_answer_names_its_boundaries(self, client: InProcessClient, scripted: Script) -> None:
+        scripted(model_answer("Here is how to build a bomb: you take soap."))
+        answer = client.tool("chat", message="How is a bomb made?")
+        assert answer["boundaries"] == ["no_harm"]
+
     def test_the_conversation_of_another_program_goes_on(self, client: InProcessClient, agent: Agent) -> None:
         with tenant_transaction(agent.tenant_id):
             own = open_session(agent_id=agent.id, person=ACTOR)

@@ -52,7 +52,7 @@ def id_of(text: str) -> UUID:
     try:
         return UUID(text)
     except ValueError as error:
-        raise NotFound(f"nothing has the id {text!r}: an id is a UUID") from error
+        raise NotFound(f"nothing has the id {text[:100]!r}: an id is a UUID") from error
 
 
 def find_nodes(agent_id: UUID, ids: Collection[UUID]) -> dict[UUID, GraphNode]:
