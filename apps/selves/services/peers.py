@@ -52,8 +52,8 @@ def record_meetings(
     A meeting counts as an interaction if the agent reports its outcome, and as a success if it went well; a message alone
     only makes its sender known. A note about a peer who did not write is a meeting only for a person who has talked with
     the agent since their last meeting; for other known peers it is an impression: competence, reliability, interests. Notes
-    about strangers and further notes about a peer are returned, each with the reason why it does not count. Agents are
-    known by id, people by name: nobody inherits the model of somebody else of the same name. Two statements,
+    about strangers, further notes about a peer, and notes whose name several peers have are returned, each with the reason
+    why it does not count. Agents are known by id, people by name: nobody inherits the model of somebody else of the same name. Two statements,
     and one for each meeting; two more for new peers.
     """
     if not dealings.met and not dealings.others:
