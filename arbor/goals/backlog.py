@@ -132,8 +132,8 @@ class Backlog:
     def move(self, goal_id: str | UUID, to: GoalState, *, reason: str = "", by_rule: bool = False) -> GoalRow:
         """Move a goal to another state; closing it drops its plans and intents, and updates the goal it is a part of.
 
-        `by_rule`: a rule moves the goal, not the agent or a person. Raises TransitionIllegal, LimitReached when the state is full,
-        Invalid for abandoning without a reason.
+        `by_rule`: a rule moves the goal, not the agent or a person. Raises NotFound, TransitionIllegal, LimitReached when the state
+        is full, Invalid for abandoning without a reason.
         """
         goal = self.goal(goal_id)
         move(goal.state, to)
