@@ -1,7 +1,7 @@
 """Rows of a backlog as plain values: goals, plans, steps, intents, notes, satisfactions, percepts.
 
-The names are those of the tables' columns. A `Backlog` returns the rows that it saves: its methods change them in
-place. Rows have no creation time: a new row gets the time of the change.
+The names are those of the tables' columns. The rows that a `Backlog` returns are those that it saves: later calls change
+them in place. Rows have no creation time: a new row gets the time of the change.
 """
 
 from __future__ import annotations
