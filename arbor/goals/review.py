@@ -176,7 +176,7 @@ def _promotions(goals: Sequence[ReviewedGoal], cluster_names: Sequence[str], now
     queued = [goal for goal in goals if goal.state is GoalState.QUEUED and not goal.blocker.strip()]
     waiting = [goal for goal in queued if goal.layer is not GoalLayer.ASPIRATION]
     if full and waiting and all(goal.layer is GoalLayer.ASPIRATION for goal in active):
-        return [_promotion(waiting[0], _NO_WORK)]
+        return [_promotion(waiting[0], _ONLY_ASPIRATIONS)]
     if full:
         queued = [goal for goal in queued if urgency(goal.deadline, now) >= PRESSING]
     scored = [(relevance(goal, cluster_names=cluster_names, now=now), goal) for goal in queued]
@@ -192,7 +192,7 @@ def _promotions(goals: Sequence[ReviewedGoal], cluster_names: Sequence[str], now
 
 
 _MAKE_ROOM = f"its deadline presses; {MAX_ACTIVE} goals are active, so queue one of them to make room"
-_NO_WORK = (
+_ONLY_ASPIRATIONS = (
     f"no active goal calls for work; {MAX_ACTIVE} aspirations are active, so queue one of them to make room"
 )
 
