@@ -70,5 +70,5 @@ def find_time_zone(name: str) -> ZoneInfo:
 
 def format_time(at: datetime) -> str:
     """Format a time for prompts, in UTC, to the minute."""
-    # `strftime` takes twice as long, and a prompt contains about thirty times.
+    # `strftime` takes twice as long, and rendering a prompt formats about thirty times of day.
     return at.astimezone(UTC).isoformat(" ", "minutes").removesuffix("+00:00")

@@ -7,7 +7,7 @@ ArborError
 │   │   ├── TemplateInvalid   a template file breaks a rule
 │   │   ├── SkillInvalid      a SKILL.md file breaks a rule
 │   │   └── PipelineInvalid   a DOT graph breaks a rule
-│   ├── CapabilityInvalid     an `arbor://` URI breaks the grammar, or its prefix is unknown
+│   ├── CapabilityInvalid     an `arbor://` URI, or a constraint of a grant, breaks a rule
 │   ├── CheckpointInvalid     a checkpoint does not fit its pipeline
 │   ├── ConversationInvalid   a conversation file cannot be read at all
 │   ├── SeedInvalid           a seed is damaged, too large, newer, or of another installation
@@ -19,7 +19,7 @@ ArborError
 │   │   ├── BudgetExhausted   no tick is left, or the day's budget is used up
 │   │   ├── GoalStackFull     no further goal fits
 │   │   └── WorkingMemoryOverflow  a working memory is above 64 KB
-│   ├── ContextTooLarge       the context of a model does not fit its window
+│   ├── ContextTooLarge       a prompt leaves no room for a reply in its model's window
 │   └── ConfigurationInvalid  a setting is missing or wrong
 ├── NotFound                  nothing with that id or name, for this tenant
 ├── AlreadyExists             the name is in use, or the same thing exists already
@@ -103,7 +103,7 @@ class PipelineInvalid(DefinitionInvalid):
 
 
 class CapabilityInvalid(Invalid):
-    """The capability's URI breaks the grammar."""
+    """The capability's URI or a constraint of its grant breaks a rule."""
 
 
 class CheckpointInvalid(Invalid):
@@ -151,7 +151,7 @@ class WorkingMemoryOverflow(LimitReached):
 
 
 class ContextTooLarge(Invalid):
-    """The context of a model does not fit into its window."""
+    """The prompt leaves no room for a reply in its model's window."""
 
 
 class ConfigurationInvalid(Invalid):

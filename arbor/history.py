@@ -19,7 +19,7 @@ class Record(StrEnum):
     CALLS = "calls"
     #: Ended conversations, with their turns.
     CONVERSATIONS = "conversations"
-    #: Messages of agents that were delivered or given up.
+    #: Messages of agents that were delivered, given up or withdrawn.
     MESSAGES = "messages"
     #: Requests for approval that were decided or have expired, once their heartbeats are gone.
     APPROVALS = "approvals"

@@ -115,7 +115,7 @@ class GoalStack:
 
 @dataclass(frozen=True, kw_only=True)
 class Peer:
-    """An agent's model of a peer; each figure from 0 to 1 (seed 003, 3.6)."""
+    """An agent's model of a peer; competence, reliability and trust from 0 to 1 (seed 003, 3.6)."""
 
     name: str
     agent_id: UUID | None

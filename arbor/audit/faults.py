@@ -115,5 +115,5 @@ def row_faults(
                 yield ChainFault(kind=FaultKind.ROW_MISSING, number=number, row=kind, id=row.id)
         elif digest != row.digest:
             yield ChainFault(kind=FaultKind.ROW_CHANGED, number=number, row=kind, id=row.id)
-    for row_id in found.keys() - {row.id for row in sealed}:
+    for row_id in sorted(found.keys() - {row.id for row in sealed}):
         yield ChainFault(kind=FaultKind.ROW_ADDED, number=number, row=kind, id=row_id)

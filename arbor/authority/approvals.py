@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -147,11 +147,11 @@ def permission_of(
     body_hash: str,
     approvals: Sequence[ApprovalView],
     now: datetime,
-    asked: Iterable[str] = (),
+    asked: Collection[tuple[str, str]] = (),
 ) -> PermissionDecision:
     """Apply a mode to one action with these parameters.
 
-    `asked` are the body hashes of the requests for this resource that this heartbeat has made already.
+    `asked` are the requests that this heartbeat has made already, each as its resource and body hash.
     """
     if mode.mode is TrustMode.BLOCK:
         return PermissionDecision(permission=Permission.REFUSED, reason=f"a person blocks it: {mode}")
@@ -174,11 +174,10 @@ def permission_of(
     if denied := same.get(ApprovalStatus.DENIED):
         reason = f"a person has denied exactly this: {denied.reason or 'without a reason'}"
         return PermissionDecision(permission=Permission.REFUSED, reason=reason, approval=denied)
-    made = list(asked)
-    if body_hash in made:
+    if (resource, body_hash) in asked:
         return PermissionDecision(permission=Permission.FULL, reason="this heartbeat asks for it already")
     waiting = sum(approval.status is ApprovalStatus.PENDING for approval in valid)
-    if waiting + len(made) >= MAX_PENDING:
+    if waiting + len(asked) >= MAX_PENDING:
         reason = f"{MAX_PENDING} of your requests wait for a person; ask again when some are decided"
         return PermissionDecision(permission=Permission.FULL, reason=reason)
     return PermissionDecision(permission=Permission.ASK, reason=f"it waits for a person's approval: {mode}")

@@ -150,7 +150,7 @@ class TierStatus:
     since: datetime
     #: Whether a person set the tier: no score lowers it then.
     by_person: bool = False
-    #: The time of the latest breach that lowered the tier.
+    #: The time of the latest breach, also of one that found no lower tier.
     breached_at: datetime | None = None
     #: Since when the score has sufficed for the next tier, and has been too low for this one.
     above_since: datetime | None = None

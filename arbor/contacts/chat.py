@@ -34,7 +34,7 @@ SUMMARY_SHOWN_LENGTH = 1_200
 #: Characters of the person's text in the thought about a turn.
 ASKED_LENGTH = 160
 
-#: Addends of a conversation's significance, whose sum is at most 1. The addends are Arbor's: seed 004, 5.3, only asks
+#: Addends of a conversation's significance, whose sum is cut at 1. The addends are Arbor's: seed 004, 5.3, only asks
 #: whether the conversation "was significant". "Remember this" is enough by itself.
 LENGTH_ADDS = 0.2
 REQUESTS_ADD = 0.25
@@ -138,7 +138,7 @@ def thought_of_turn(human: str, asked: str) -> str:
 
 
 def significance(turns: Sequence[WeighedTurn], *, lists: WordLists = DEFAULT_WORDS) -> float:
-    """Compute a conversation's significance, 0 to 1, from its length, requests, emotions, code and topics.
+    """Compute a conversation's significance, 0 to 1, from its length, requests, emotions, code and the importance of its turns.
 
     Only the person's turns count, except code, which counts whoever wrote it. A conversation without a turn of the
     person is 0.

@@ -38,7 +38,7 @@ SCHEMA = {
     "additionalProperties": False,
 }
 _CODE_LENGTH = 2_000
-#: The characters of a program's note that are shown.
+#: The characters of a chat client's note that are shown.
 NOTE_LENGTH = 2_000
 
 RULES = """\

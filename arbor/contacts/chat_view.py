@@ -79,7 +79,7 @@ class ChatView(ChatViewPart):
     name: str
     person: str
     message: str
-    #: The note that the person's program sends with the message, such as its own system prompt.
+    #: The note that the person's chat client sends with the message, such as its own system prompt.
     client_note: str = ""
     now: datetime
     hours_since_user: float | None = None

@@ -52,7 +52,8 @@ def github_message(event: str, body: Any) -> HookMessage:
     texts = _TEXTS.get(event, _GENERAL)
     action = pick(body, "action")
     verb = texts.verb_of(body) if texts.verb_of is not None else action.replace("_", " ")
-    known = {"event": event.replace("_", " "), "verb": verb, **body}
+    # Some bodies have a field "event" of their own, such as that of deployment_protection_rule.
+    known = {**body, "event": event.replace("_", " "), "verb": verb}
     title = _fill(texts.title, known)
     text = texts.text_of(body) if texts.text_of is not None else _fill(texts.text, known)
     return HookMessage(

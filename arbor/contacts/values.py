@@ -44,7 +44,7 @@ class DeliveryStatus(StrEnum):
     CANCELLED = "cancelled"
 
 
-#: A receiver's confirmation counts whenever it arrives, even after the worker's lease expired.
+#: A receiver's confirmation counts until a person withdraws the message, even after the worker's lease expired.
 DELIVERY_TRANSITIONS: Mapping[DeliveryStatus, tuple[DeliveryStatus, ...]] = MappingProxyType(
     {
         DeliveryStatus.PENDING: (DeliveryStatus.SENDING, DeliveryStatus.SENT, DeliveryStatus.CANCELLED),

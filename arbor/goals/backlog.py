@@ -93,8 +93,8 @@ class Backlog:
     def add(self, request: NewGoalRequest) -> GoalRow:
         """Add a goal, in the wanted state or the next lower one with room.
 
-        Raises Invalid for a title that is empty or too long, or a place too deep, AlreadyExists, LimitReached, NotFound
-        for the parent.
+        Raises Invalid for a wrong value or a place too deep, AlreadyExists for the title of an open goal, LimitReached,
+        TransitionIllegal for a closed state, NotFound for the parent or for a blocker's id.
         """
         title = check_new_goal(request)
         self._require_room_in_heartbeat()
@@ -132,8 +132,8 @@ class Backlog:
     def move(self, goal_id: str | UUID, to: GoalState, *, reason: str = "", by_rule: bool = False) -> GoalRow:
         """Move a goal to another state; closing it drops its plans and intents, and updates the goal it is a part of.
 
-        `by_rule`: a rule moves the goal, not the agent or a person. Raises TransitionIllegal, LimitReached when the state is full,
-        Invalid for abandoning without a reason.
+        `by_rule`: a rule moves the goal, not the agent or a person. Raises NotFound, TransitionIllegal, LimitReached when the state
+        is full, Invalid for abandoning without a reason.
         """
         goal = self.goal(goal_id)
         move(goal.state, to)
@@ -268,8 +268,8 @@ class Backlog:
     def lock_intents(self, intent_ids: Iterable[UUID], again: Collection[UUID] = ()) -> None:
         """Lock intents for this heartbeat, and count the heartbeat as spent on them, except on intents in `again`.
 
-        An intent is locked if it is pending, or if its lock is stale (`is_stale_lock`). Raises Invalid in a
-        person's unit of work.
+        An intent is locked if it is pending, or if its lock is stale (`is_stale_lock`), but not while its plan has unmet
+        dependencies. Raises Invalid in a person's unit of work.
         """
         if self._heartbeat_id is None:
             raise Invalid("intents are locked by a heartbeat, not by a person")

@@ -1,6 +1,7 @@
 """Goal rules: create goals from needs, from an agent's role and from events (seed 003, 3.7, 10.4).
 
-Each rule creates at most one goal, and none while an earlier one of its goals is open or was ended lately.
+Each rule creates at most one goal, and none while an earlier one of its goals is open or, except for an opportunity, was
+ended lately.
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ class IntentStatus(StrEnum):
     COMPLETED = "completed"
     #: Cannot succeed, so it is not tried again.
     FAILED = "failed"
-    #: Failed too often, or its goal is no longer pursued.
+    #: Failed too often or used up its heartbeats, or its plan or goal has ended.
     ABANDONED = "abandoned"
 
 

@@ -121,20 +121,20 @@ def move_plan(status: PlanStatus, to: PlanStatus) -> PlanStatus:
 
 
 def next_to_commit(steps: Sequence[tuple[StepStatus, bool]], *, committed: int) -> list[int]:
-    """Return the positions of the steps to commit now, when `committed` intents of the goal are open already.
+    """Return the indexes (from 0) of the steps to commit now, when `committed` intents of the goal are open already.
 
     `steps` are (status, has a precondition) in order. Steps are committed in order while there is room; one
     with a precondition waits until all before it are done.
     """
     ready: list[int] = []
-    for position, (status, has_precondition) in enumerate(steps):
+    for index, (status, has_precondition) in enumerate(steps):
         if status is not StepStatus.WAITING:
             continue
         if committed + len(ready) >= MAX_AT_ONCE:
             break
-        if has_precondition and any(before is not StepStatus.COMPLETED for before, _ in steps[:position]):
+        if has_precondition and any(before is not StepStatus.COMPLETED for before, _ in steps[:index]):
             break
-        ready.append(position)
+        ready.append(index)
     return ready
 
 

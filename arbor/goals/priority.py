@@ -19,8 +19,8 @@ URGENCY_BY_TIME_LEFT = (
 )
 URGENCY_WITHOUT_HURRY = 1.0
 
-# Reward and social value by source, for goals that state no reward: most for requests of the user and for survival, least
-# for curiosity. Experience changes the reward (`satisfaction.expected_reward`).
+# The reward by source, for goals that state none: most for requests of the user and for survival, least for curiosity.
+# Experience changes it (`satisfaction.expected_reward`).
 REWARD_BY_SOURCE: Mapping[GoalSource, float] = MappingProxyType(
     {
         GoalSource.USER_REQUEST: 1.0,

@@ -21,7 +21,7 @@ RELEVANCE_OF_DEADLINE = 1.0
 #: The urgency of a deadline within a day (`arbor.goals.priority`).
 PRESSING = 1.5
 RELEVANT_FROM = 0.5
-#: The most queued goals that one review suggests.
+#: The most queued goals that one review suggests to activate.
 MAX_PROMOTED = 2
 
 
@@ -51,7 +51,7 @@ class Advice(StrEnum):
     ATTEND = "attend"
     #: Abandon a goal.
     ABANDON = "abandon"
-    #: Activate a goal.
+    #: Activate a queued goal, or queue one from the backburner.
     PROMOTE = "promote"
     #: Think of goals.
     BRAINSTORM = "brainstorm"
@@ -165,7 +165,9 @@ def _describe_flag(flag: GoalFlag, goal: ReviewedGoal, now: datetime) -> str:
 
 
 def _promotions(goals: Sequence[ReviewedGoal], cluster_names: Sequence[str], now: datetime) -> list[Issue]:
-    """Suggest goals to activate: relevant ones while there is room, or the best one while none is active.
+    """Suggest queued goals to activate: relevant ones while there is room, or the first one while none is active.
+
+    Where none is queued either, suggest to queue the first one of the backburner.
 
     Without room, only an urgent deadline is a reason to make some, or that all active goals are aspirations, which are no work.
     """
@@ -174,7 +176,7 @@ def _promotions(goals: Sequence[ReviewedGoal], cluster_names: Sequence[str], now
     queued = [goal for goal in goals if goal.state is GoalState.QUEUED and not goal.blocker.strip()]
     waiting = [goal for goal in queued if goal.layer is not GoalLayer.ASPIRATION]
     if full and waiting and all(goal.layer is GoalLayer.ASPIRATION for goal in active):
-        return [_promotion(waiting[0], _NO_WORK)]
+        return [_promotion(waiting[0], _ONLY_ASPIRATIONS)]
     if full:
         queued = [goal for goal in queued if urgency(goal.deadline, now) >= PRESSING]
     scored = [(relevance(goal, cluster_names=cluster_names, now=now), goal) for goal in queued]
@@ -190,7 +192,7 @@ def _promotions(goals: Sequence[ReviewedGoal], cluster_names: Sequence[str], now
 
 
 _MAKE_ROOM = f"its deadline presses; {MAX_ACTIVE} goals are active, so queue one of them to make room"
-_NO_WORK = (
+_ONLY_ASPIRATIONS = (
     f"no active goal calls for work; {MAX_ACTIVE} aspirations are active, so queue one of them to make room"
 )
 

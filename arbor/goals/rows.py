@@ -1,7 +1,7 @@
 """Rows of a backlog as plain values: goals, plans, steps, intents, notes, satisfactions, percepts.
 
-The names are those of the tables' columns. A `Backlog` returns the rows that it saves: its methods change them in
-place. Rows have no creation time: a new row gets the time of the change.
+The names are those of the tables' columns. The rows that a `Backlog` returns are those that it saves: later calls change
+them in place. Rows have no creation time: a new row gets the time of the change.
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ class SatisfactionRow:
 class GoalPerceptKind(StrEnum):
     """The kind of a percept about a goal: some of `apps.agents.models.PerceptKind`."""
 
-    #: A plan or intent of the agent has ended.
+    #: A goal, plan or intent of the agent has ended.
     ACTION_RESULT = "action_result"
     #: A step was abandoned because its heartbeats were used up.
     TIMEOUT = "timeout"
@@ -140,7 +140,7 @@ class GoalPerceptKind(StrEnum):
 
 @dataclass(kw_only=True, slots=True)
 class PerceptRow:
-    """A percept about a goal for the agent's next heartbeat; `detail` has the ids of its subjects."""
+    """A percept about a goal for the agent's next heartbeat; `detail` has the ids of the goal and of the intent, if any."""
 
     id: UUID
     agent_id: UUID

@@ -133,10 +133,10 @@ class Steps:
             return
         steps = list(takewhile(lambda step: not self._waits_for_goal(step, goal), self._steps_of(plan)))
         committed = sum(intent.goal_id == goal.id for intent in self._commitments.all_open())
-        positions = next_to_commit(
+        indexes = next_to_commit(
             [(step.status, bool(step.precondition)) for step in steps], committed=committed
         )
-        for step in (steps[position] for position in positions):
+        for step in (steps[index] for index in indexes):
             step.status = StepStatus.COMMITTED
             self._log.changed(step)
             self._commitments.commit(
@@ -161,7 +161,10 @@ class Steps:
             self.commit_next(goal)
 
     def mark_goal_completed(self, goal: GoalRow) -> None:
-        """Record a completed goal as met in the plans that depend on it, and commit to their next steps."""
+        """Record a completed goal as met in the plans that depend on it, and commit to the next steps of all other goals' plans.
+
+        A step of any plan may have waited, because its precondition names the goal.
+        """
         for plan in self._plans.values():
             if plan.status not in _OPEN_PLANS:
                 continue
@@ -232,7 +235,7 @@ class Steps:
         *,
         kind: GoalPerceptKind = GoalPerceptKind.ACTION_RESULT,
     ) -> None:
-        """Add a percept for the agent's next heartbeat about the end of a plan or intent."""
+        """Add a percept for the agent's next heartbeat about the end of a goal, plan or intent."""
         about = {"goal": str(goal.id)} | ({"intent": str(intent.id)} if intent else {})
         self._log.new(
             PerceptRow(id=uuid7(), agent_id=self._agent_id, kind=kind, content=content, detail=about)

@@ -15,7 +15,7 @@ _WORD = re.compile(r"[^\s,;:!?()\[\]{}\"“”„«»]+")
 
 
 def search_term(text: str) -> str:
-    """Return the part of a query that a message or an output contains literally; empty for a query without words.
+    """Return the part of a query that a message or an output contains literally; empty for a query of stop words alone.
 
     It is the text in quotation marks, or the whole of a short query, or its most distinctive word: a word with a digit, a name, the
     longest word.

@@ -25,8 +25,8 @@ class UnreadableSkill:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class SkillFolder:
-    """The skills of folders by name, and the files that could not be read."""
+class FoundSkills:
+    """The skills in some folders by name, and the files that could not be read."""
 
     skills: dict[str, SkillFile]
     unreadable: tuple[UnreadableSkill, ...]
@@ -42,7 +42,7 @@ def stamp_of(folders: Sequence[Path]) -> tuple[tuple[str, int, int], ...]:
     return tuple(_stamp(path) for path in _files(folders))
 
 
-def read_folders(folders: Sequence[Path]) -> SkillFolder:
+def read_folders(folders: Sequence[Path]) -> FoundSkills:
     """Read the skills of folders; a later folder's skill replaces an earlier one's of the same name."""
     skills: dict[str, SkillFile] = {}
     unreadable: list[UnreadableSkill] = []
@@ -53,7 +53,7 @@ def read_folders(folders: Sequence[Path]) -> SkillFolder:
             unreadable.append(UnreadableSkill(path=str(path), fault=str(error)))
         else:
             skills[skill.name] = skill
-    return SkillFolder(skills=skills, unreadable=tuple(unreadable))
+    return FoundSkills(skills=skills, unreadable=tuple(unreadable))
 
 
 def _read(path: Path) -> SkillFile:

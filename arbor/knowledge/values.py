@@ -21,7 +21,7 @@ class DocumentKind(StrEnum):
     HTML = "html"
     #: A Word document.
     DOCX = "docx"
-    #: Pages of a PDF with text in them; scans have none.
+    #: A PDF whose pages have text; scans have none.
     PDF = "pdf"
 
 

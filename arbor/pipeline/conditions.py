@@ -63,7 +63,7 @@ class Clause:
     value: str
 
     def is_true(self, outcome: NodeOutcome, context: Any) -> bool:
-        """Return whether the comparison is true here."""
+        """Return whether the comparison is true for an outcome and a context."""
         actual = outcome.value if self.key == "outcome" else _read(context, self.key)
         left, right = _number(actual), _number(self.value)
         if self.test in _ORDERINGS:
@@ -85,7 +85,7 @@ class Condition:
         object.__setattr__(self, "tests_outcome", any(clause.key == "outcome" for clause in self.clauses))
 
     def is_true(self, outcome: NodeOutcome, context: Any) -> bool:
-        """Return whether every clause is true here."""
+        """Return whether every clause is true for an outcome and a context."""
         return all(clause.is_true(outcome, context) for clause in self.clauses)
 
 

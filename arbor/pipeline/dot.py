@@ -139,7 +139,7 @@ def _read_integer(
     if not written:
         return default
     digits = written.removeprefix("-")
-    # At most 9 digits: int() would need seconds for a number as long as the longest text.
+    # At most 9 digits, because int() raises ValueError for more than 4,300.
     value = int(written) if digits.isascii() and digits.isdigit() and len(digits) <= 9 else None
     if value is None or (least is not None and value < least):
         expected = "a whole number" if least is None else f"a whole number from {least}"

@@ -143,7 +143,8 @@ def advance[S](
     """Run nodes until one suspends or an exit is reached; yield their needs.
 
     `resume_with` is the result of the external call of a waiting checkpoint. An exception of a handler propagates, with
-    the node's name in its notes. Raises CheckpointInvalid for a checkpoint that does not fit the graph or `resume_with`.
+    the node's name in its notes. Raises CheckpointInvalid for a checkpoint that does not fit the graph or `resume_with`,
+    PipelineInvalid for a handler that is missing, or that suspends without a `resume`.
     """
     if checkpoint.cursor not in graph.nodes:
         raise CheckpointInvalid(

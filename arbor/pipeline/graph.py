@@ -1,9 +1,8 @@
 """Load and validate pipelines in DOT.
 
 The shape of a node is its kind: `Mdiamond` the start, `Msquare` an exit, `diamond` a branch, anything else a step. A step's
-attribute `type` names its handler. Further attributes: on a step `retry_target`, `fallback_retry_target` and
-`max_visits`; on an exit `outcome` (success, failure or skipped); on an edge `condition`,
-`label` and `weight`.
+attribute `type` names its handler. Further attributes: on a step `retry_target` and `fallback_retry_target`; on a step or
+branch `max_visits`; on an exit `outcome` (success, failure or skipped); on an edge `condition`, `label` and `weight`.
 """
 
 from __future__ import annotations

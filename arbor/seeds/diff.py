@@ -12,7 +12,7 @@ from arbor.quotations import shorten
 from arbor.seeds.manifest import canonical_json
 from arbor.seeds.reading import SeedRow
 
-#: Differences of each section that are shown with their values.
+#: The most differences of each section that are shown.
 EXAMPLES = 20
 #: The columns that identify a row without an id, and each row where two agents are compared, because their ids differ. Such a
 #: comparison leaves out the sections that are missing here.
@@ -51,7 +51,7 @@ class RowChange(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class RowDifference:
-    """One difference, and the values before and after by column; only the columns that differ."""
+    """One difference; of a changed row with the values before and after, by each column that differs."""
 
     change: RowChange
     label: str
@@ -60,7 +60,7 @@ class RowDifference:
 
 @dataclass(frozen=True, kw_only=True)
 class SectionDifference:
-    """The differences of a section, the first of them with their values."""
+    """The counts of a section's rows by difference, and up to EXAMPLES of the differences."""
 
     name: str
     added: int

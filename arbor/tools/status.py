@@ -23,7 +23,7 @@ SUSPENDED = (ToolStatus.CHANGED, ToolStatus.MISSING)
 
 
 def status_after_listing(status: ToolStatus, *, listed: bool, same: bool) -> ToolStatus:
-    """Return the status of a stored tool after a listing; `same`: the listed tool does not differ from the stored one.
+    """Return the status of a stored tool after a listing; `same`: the listed tool is the one that was allowed.
 
     A changed tool stays suspended whatever the server lists; a missing tool is allowed again if it is listed unchanged.
     """

@@ -158,7 +158,7 @@ def read_appraisal(text: str) -> AnswerAppraisal:
 
 
 def rule_answer(context: Mapping[str, Any]) -> dict[str, Any]:
-    """Answer by rule: quote from each source the sentence with most of the question's words."""
+    """Answer by rule: quote from up to three sources, in order, the sentence with most of the question's words."""
     wanted = {term_of(word) for word in words_of(context["question"]) if word not in STOP_WORDS}
     quotes: list[tuple[int, str]] = []
     for number, text in enumerate(context["texts"], start=1):

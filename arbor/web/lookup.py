@@ -71,7 +71,7 @@ def _search(plan: InquiryPlan, search: WebSearch, ends: float) -> tuple[list[lis
 
 
 def _read(chosen_pages: Sequence[SearchResult], fetch: Fetch, ends: float) -> tuple[list[Page], list[str]]:
-    """Return pages and failures; where any page was read, the search snippets of failed pages replace them."""
+    """Return pages and failures; where any page was read, search snippets replace the pages that failed, except refused ones."""
 
     def read(result: SearchResult) -> Page | WebFailed:
         try:

@@ -20,9 +20,9 @@ WEB_HANDLE = "web/searxng"
 class Depth(StrEnum):
     """The depth of an inquiry."""
 
-    #: One or two searches, two or three pages.
+    #: One or two searches, up to three pages.
     SHALLOW = "shallow"
-    #: Three to five searches, five to ten pages, and recalled memories.
+    #: Three to five searches, up to ten pages, and recalled memories.
     DEEP = "deep"
 
 

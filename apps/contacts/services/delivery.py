@@ -140,7 +140,7 @@ def _claim(message_id: UUID, tenant_id: UUID) -> _ClaimedMessage | None:
 
 
 def _mark_sent(message_id: UUID) -> bool:
-    """Mark a message as sent. A receiver's confirmation counts whenever it arrives, so no other attempt follows."""
+    """Mark a message as sent. A receiver's confirmation counts until the message is withdrawn, so no other attempt follows."""
     open_or_failed = [DeliveryStatus.SENDING, DeliveryStatus.PENDING, DeliveryStatus.FAILED]
     return bool(
         OutboxMessage.objects.filter(id=message_id, status__in=open_or_failed).update(

@@ -106,7 +106,7 @@ def change_goal(*, agent_id: UUID, goal_id: UUID, change: GoalEdit, actor: str) 
 
 @transaction.atomic
 def plan_goal(*, agent_id: UUID, goal_id: UUID, draft: PlanDraft, as_draft: bool, actor: str) -> Plan:
-    """Plan an agent's goal, or extend its active plan, audited. Raises NotFound, Invalid."""
+    """Plan an agent's goal, or extend its active plan, audited. Raises NotFound, Invalid, AlreadyExists for known steps."""
     goal = _goal_of(agent_id, goal_id)
     plan = add_plan(agent_id=agent_id, goal_id=goal_id, draft=draft, as_draft=as_draft)
     return _record_plan(goal, plan, actor, f"planned goal {goal.title!r} in {len(draft.steps)} steps")
@@ -114,7 +114,7 @@ def plan_goal(*, agent_id: UUID, goal_id: UUID, draft: PlanDraft, as_draft: bool
 
 @transaction.atomic
 def start_drafted_plan(*, agent_id: UUID, goal_id: UUID, actor: str) -> Plan:
-    """Activate the latest draft of a goal's plan, audited. Raises NotFound, Invalid."""
+    """Activate the latest draft of a goal's plan, audited. Raises NotFound, AlreadyExists for a goal with an active plan."""
     goal = _goal_of(agent_id, goal_id)
     plan = start_plan(plan_id=_latest(goal, PlanStatus.DRAFT).id)
     return _record_plan(goal, plan, actor, f"started the plan of goal {goal.title!r}")

@@ -163,6 +163,6 @@ def linked_memories(goal_id: UUID) -> QuerySet[GoalMemoryLink]:
     links: QuerySet[GoalMemoryLink] = (
         GoalMemoryLink.objects.filter(goal_id=goal_id)
         .select_related("memory")
-        .order_by("-created_at", "kind")
+        .order_by("-created_at", "kind", "id")
     )
     return links

@@ -20,7 +20,8 @@ FROM goals_goal
 WHERE tenant_id = %(tenant)s AND agent_id = ANY(%(agents)s::uuid[]) AND state IN ('active', 'queued', 'backburner')
 ORDER BY agent_id, id FOR UPDATE
 """
-#: A new task is compared with this number of earlier goals, each with up to FAULTS_READ failed plans and as many failed steps.
+#: A new task is compared with this number of ended goals, and with open ones that had failures; each has up to FAULTS_READ
+#: failed plans and as many failed steps.
 ATTEMPTS_READ = 24
 FAULTS_READ = 2
 #: {source: [mean reward, goals]} of an agent's latest goals that ended; the agent is `a`. Goals are looked up one by one:

@@ -72,27 +72,27 @@ def load_global_skills(*, actor: str) -> GlobalSkillChanges:
     A skill whose file cannot be read stays at its last version; an agent whose models a new version does not fit keeps its version.
     The audit records and signals of all tenants commit with the rows. No transaction is open while files are read.
     """
-    folder = read_folders(skill_folders())
-    for file in folder.unreadable:
+    found = read_folders(skill_folders())
+    for file in found.unreadable:
         log.warning("skill_load_failed", path=file.path, error=file.fault)
-    unreadable = {Path(file.path).parent.name for file in folder.unreadable}
+    unreadable = {Path(file.path).parent.name for file in found.unreadable}
     with transaction.atomic(using=OPS):
         lock_skill_sizes()
         rows = {row.name: row for row in GlobalSkill.objects.using(OPS)}
-        changed = _changes(rows, folder.skills)
+        changed = _changes(rows, found.skills)
         users = find_skill_users(changed)
-        for name, skill in folder.skills.items():
+        for name, skill in found.skills.items():
             if name in changed or name not in rows:
                 _write(rows.get(name) or GlobalSkill(name=name), skill, is_new=name not in rows, actor=actor)
-        withdrawn = _withdraw(rows, present=folder.skills.keys() | unreadable)
-        added = [name for name in folder.skills if name not in rows]
+        withdrawn = _withdraw(rows, present=found.skills.keys() | unreadable)
+        added = [name for name in found.skills if name not in rows]
         changes = GlobalSkillChanges(
             added=added,
             changed=list(changed),
             withdrawn=withdrawn,
-            unchanged=len(folder.skills) - len(added) - len(changed),
+            unchanged=len(found.skills) - len(added) - len(changed),
             unfitting=[f"{user.agent} ({', '.join(user.retained)})" for user in users if user.fault],
-            unreadable=folder.unreadable,
+            unreadable=found.unreadable,
         )
         if changes.has_changes:
             _record(changes, actor)
@@ -164,7 +164,7 @@ class SkillFindings:
 
 def compare_global_skills() -> SkillFindings:
     """Compare the folders with the rows, and the withdrawn skills with the choices of all tenants' agents."""
-    folder = read_folders(skill_folders())
+    found = read_folders(skill_folders())
     with ops_scope():
         rows = {row.name: row for row in GlobalSkill.objects.using(OPS)}
         withdrawn = [name for name, row in rows.items() if not row.is_present]
@@ -175,8 +175,8 @@ def compare_global_skills() -> SkillFindings:
         )
         retained = [f"{row.agent.name} ({row.name})" for row in retained_rows]
     return SkillFindings(
-        unreadable=folder.unreadable,
-        outdated=sorted(_changes(rows, folder.skills).keys() | (folder.skills.keys() - rows)),
+        unreadable=found.unreadable,
+        outdated=sorted(_changes(rows, found.skills).keys() | (found.skills.keys() - rows)),
         withdrawn_in_use=in_use,
         retained=retained,
         loaded=sum(row.is_present for row in rows.values()),

@@ -66,7 +66,7 @@ class PeerModel(TenantModel):
     interactions = models.PositiveIntegerField(default=0)
     #: Interactions that went well.
     successes = models.PositiveIntegerField(default=0)
-    #: The agent's heartbeat number at the last of them, and when the last meeting was, judged or not.
+    #: The agent's heartbeat number at the last interaction, and when the last meeting was, judged or not.
     last_tick = models.BigIntegerField(default=0)
     last_at = models.DateTimeField(null=True)
 

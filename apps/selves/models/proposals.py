@@ -26,7 +26,7 @@ class Proposal(TenantModel):
     confidence = models.FloatField()
     #: Ids of the memories that are its evidence.
     evidence = models.JSONField(default=list)
-    #: `heartbeat:ID`, `chat:ID`, `consolidation`, `operator`.
+    #: The origin, such as `heartbeat:ID`, `chat:ID`, `consolidation` or `operator`.
     source = models.CharField(max_length=200)
     status = models.CharField(
         max_length=8, choices=choices_of(ProposalStatus), default=ProposalStatus.PENDING

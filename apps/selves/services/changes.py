@@ -170,7 +170,7 @@ def require_pace(
 ) -> None:
     """Raise LimitReached for an agent's own change of its self that is too soon, or one too many in a day. One statement.
 
-    After a change of an aspect, no aspect may change for a while; after one of a belief or preference, only that part (`target_id`).
+    After a change of an aspect, no aspect may change for a while; after a change of a belief or preference, this part (`target_id`) may not.
     """
     if not decided_by.startswith(HEARTBEAT):
         return

@@ -99,7 +99,8 @@ def _propose(belief: Belief, source: str) -> str:
     rows = BeliefEvidence.objects.filter(belief_id=belief.id, memory__status=MemoryStatus.ACTIVE)
     if belief.tested_at is not None:
         rows = rows.filter(at__gt=belief.tested_at)
-    evidence = list(rows.select_related("memory").order_by("at"))
+    # The evidence of one heartbeat has the same time.
+    evidence = list(rows.select_related("memory").order_by("at", "id"))
     confidence = belief.confidence
     for memory_evidence in evidence:
         confidence = revise_confidence(

@@ -52,9 +52,9 @@ def record_meetings(
     A meeting counts as an interaction if the agent reports its outcome, and as a success if it went well; a message alone
     only makes its sender known. A note about a peer who did not write is a meeting only for a person who has talked with
     the agent since their last meeting; for other known peers it is an impression: competence, reliability, interests. Notes
-    about strangers and further notes about a peer are returned, each with the reason why it does not count. Agents are
-    known by id, people by name: nobody inherits the model of somebody else of the same name. Two statements,
-    and one for each meeting; two more for new peers.
+    about strangers, further notes about a peer, and notes whose name several peers have are returned, each with the reason
+    why it does not count. Agents are known by id, people by name: nobody inherits the model of somebody else of the same
+    name. Two statements, and one for each meeting; two more for new peers.
     """
     if not dealings.met and not dealings.others:
         return []
@@ -187,7 +187,7 @@ def _delete_excess_peers(agent_id: UUID) -> None:
     """Delete the peers above the limit, audited: first those without interactions, of these the longest silent."""
     has_interactions = Case(When(interactions__gt=0, then=1), default=0, output_field=IntegerField())
     rows = PeerModel.objects.filter(agent_id=agent_id).order_by(
-        has_interactions.desc(), F("last_at").desc(nulls_last=True)
+        has_interactions.desc(), F("last_at").desc(nulls_last=True), "id"
     )
     excess = list(rows.values_list("id", "name")[MAX_PEERS:])
     if not excess:

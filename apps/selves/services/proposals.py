@@ -268,7 +268,8 @@ def _lock_proposal(proposal_id: UUID, agent_id: UUID | None) -> Proposal:
         rows = rows.filter(agent_id=agent_id)
     proposal: Proposal | None = rows.first()
     if proposal is None:
-        raise NotFound(f"there is no proposal {proposal_id} of this agent")
+        whose = "of this agent" if agent_id is not None else "in this tenant"
+        raise NotFound(f"there is no proposal {proposal_id} {whose}")
     return proposal
 
 

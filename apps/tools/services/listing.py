@@ -82,7 +82,8 @@ def relist_tool(tool: Tool, listing: Listing) -> None:
 def _relist(tool: Tool, listed: ListedTool | None) -> bool:
     """Store a tool as its server lists it; return whether that suspends it."""
     status = ToolStatus(tool.status)
-    same = listed is not None and listed.fingerprint == tool.fingerprint
+    # A changed tool is stored as it was changed, so a change that no operator has seen outlasts a listing without the tool.
+    same = listed is not None and listed.fingerprint == tool.fingerprint and not tool.before
     new_status = status_after_listing(status, listed=listed is not None, same=same)
     if new_status is ToolStatus.CHANGED and not tool.before:
         tool.before = {"description": tool.description, "schema": tool.schema}

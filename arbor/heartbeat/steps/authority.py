@@ -197,9 +197,9 @@ def apply_trust(heartbeat: HeartbeatState, decision: Decision, earlier: Sequence
         return decision
     hashed = body_hash(decision.params)
     asked = [
-        body_hash(previous.params)
+        (_resource(previous), body_hash(previous.params))
         for previous in earlier
-        if previous.verdict is DecisionVerdict.AWAITS_APPROVAL and previous.action == decision.action
+        if previous.verdict is DecisionVerdict.AWAITS_APPROVAL
     ]
     allowed = permission_of(
         mode, resource=resource, body_hash=hashed, approvals=approvals, now=heartbeat.now, asked=asked

@@ -47,7 +47,9 @@ def _approval(
     )
 
 
-def _permission(mode: TrustMode, *approvals: ApprovalView, asked: tuple[str, ...] = ()) -> Permission:
+def _permission(
+    mode: TrustMode, *approvals: ApprovalView, asked: tuple[tuple[str, str], ...] = ()
+) -> Permission:
     return permission_of(
         _mode(mode), resource=_RESOURCE, body_hash="a", approvals=approvals, now=_NOW, asked=asked
     ).permission
@@ -78,8 +80,9 @@ def test_mode_and_approvals_decide(
 
 
 def test_same_request_is_asked_once_a_heartbeat() -> None:
-    assert _permission(TrustMode.ASK, asked=("a",)) is Permission.FULL
-    assert _permission(TrustMode.ASK, asked=("b",)) is Permission.ASK
+    assert _permission(TrustMode.ASK, asked=((_RESOURCE, "a"),)) is Permission.FULL
+    assert _permission(TrustMode.ASK, asked=((_RESOURCE, "b"),)) is Permission.ASK
+    assert _permission(TrustMode.ASK, asked=((f"{_RESOURCE}/x", "a"),)) is Permission.ASK
 
 
 def test_waiting_requests_are_bounded() -> None:
@@ -88,7 +91,8 @@ def test_waiting_requests_are_bounded() -> None:
         for number in range(MAX_PENDING - 1)
     ]
     assert _permission(TrustMode.ASK, *waiting) is Permission.ASK
-    assert _permission(TrustMode.ASK, *waiting, asked=("b",)) is Permission.FULL
+    assert _permission(TrustMode.ASK, *waiting, asked=((_RESOURCE, "b"),)) is Permission.FULL
+    assert _permission(TrustMode.ASK, *waiting, asked=((f"{_RESOURCE}/x", "b"),)) is Permission.FULL
 
 
 def test_decided_request_is_final_unless_approved() -> None:

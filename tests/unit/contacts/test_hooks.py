@@ -133,6 +133,10 @@ def test_a_push_names_its_commits() -> None:
 def test_an_unknown_event_gives_a_line() -> None:
     body = {"action": "created", "repository": {"full_name": "o/r"}}
     assert github_message("code_scanning_alert", body).title == "GitHub: code scanning alert created in o/r"
+    with_event = {**body, "event": "push"}
+    assert github_message("deployment_protection_rule", with_event).title.startswith(
+        "GitHub: deployment protection rule"
+    )
     with pytest.raises(Invalid, match="JSON object"):
         github_message("push", [])
 

@@ -106,7 +106,7 @@ def test_a_link_to_a_missing_skill_is_an_unreadable_file(tmp_path: Path) -> None
         (tmp_path / name).mkdir()
     (tmp_path / "invoice-review" / "SKILL.md").write_text(TEXT)
     (tmp_path / "gone" / "SKILL.md").symlink_to(tmp_path / "nowhere")
-    folder = read_folders([tmp_path])
-    assert [*folder.skills] == ["invoice-review"]
-    assert [Path(file.path).parent.name for file in folder.unreadable] == ["gone"]
+    found = read_folders([tmp_path])
+    assert [*found.skills] == ["invoice-review"]
+    assert [Path(file.path).parent.name for file in found.unreadable] == ["gone"]
     assert [Path(path).parent.name for path, _, _ in stamp_of([tmp_path])] == ["gone", "invoice-review"]
