@@ -18,8 +18,8 @@ RETAINED_NOTES = 20
 _STEP = 50
 _CLOSED = [GoalState.COMPLETED, GoalState.ABANDONED]
 
-#: Plans of closed goals, and those before the latest plan of an open goal: the goal's review shows the latest one.
-PLAN_ENDED = """
+#: Part: a plan `r` is of a closed goal, or older than the latest plan of its goal that is no draft, which the goal's review shows.
+PLAN_IS_OLD = """
 (r.created_at < (
     SELECT max(latest.created_at) FROM goals_plan latest
     WHERE latest.tenant_id = t.id AND latest.goal_id = r.goal_id AND latest.status <> 'draft'
