@@ -180,7 +180,7 @@ class AgentPage(AgentOverview):
 
 
 def read_agent_overview(agent: Agent) -> AgentOverview:
-    """Read the parts that update, in five queries at most; the agent was read with its state and schedule."""
+    """Read the parts that update, in five queries at most; the agent was read with its state, schedule, policy and tenant."""
     state: AgentState | None = getattr(agent, "state", None)
     energy = state.energy if state else 0.0
     energy_max = energy_terms_of(agent).maximum
@@ -201,7 +201,7 @@ def read_agent_overview(agent: Agent) -> AgentOverview:
 
 
 def read_agent(agent: Agent, *, may_operate: bool, may_approve: bool, may_own: bool) -> AgentPage:
-    """Read the agent's page in the current tenant; the agent was read with its state and schedule."""
+    """Read the agent's page in the current tenant; the agent was read with its state, schedule, policy and tenant."""
     overview = read_agent_overview(agent)
     state = overview.state
     goals = _goals(agent)

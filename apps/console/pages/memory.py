@@ -190,7 +190,7 @@ def _lines(value: Any) -> list[str]:
 
 
 def _beside(memory: Memory) -> list[Memory]:
-    """Return the memory with its neighbors in the episode, in order."""
+    """Return the memory with those before and after it in its episode, in order."""
     if memory.episode_id is None:
         return []
     first, last = memory.sequence - BESIDE_SHOWN, memory.sequence + BESIDE_SHOWN
