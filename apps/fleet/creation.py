@@ -212,7 +212,7 @@ def _store_agents(agents: Sequence[Agent]) -> None:
         with transaction.atomic():
             Agent.objects.bulk_create(agents)
     except IntegrityError as error:
-        wanted = ", ".join(repr(agent.name) for agent in agents)
+        wanted = " or ".join(repr(agent.name) for agent in agents)
         raise AlreadyExists(f"this tenant has an agent {wanted} already; choose another name") from error
 
 
