@@ -45,7 +45,7 @@ def access_of(request: HttpRequest) -> Access | None:
 
 
 def suspended_of(request: HttpRequest) -> Access | None:
-    """Return the person's access to a suspended tenant; None if the tenant is active."""
+    """Return the access that a member of a suspended tenant would have; None for others, and in an active tenant."""
     return cast("Access | None", getattr(request, "suspended", None))
 
 

@@ -27,7 +27,7 @@ class Act:
     label: str
     icon: str
     service: Callable[..., Any]
-    #: The page's message after the act.
+    #: The page's message after the act, without the agent, its subject.
     done: str
     #: The question before the act; empty for an act that is easily undone.
     question: str = ""
@@ -145,8 +145,8 @@ def right_for(verb: str) -> Right:
 def carry_out(*, verb: str, agent_id: UUID, actor: str, reason: str = "") -> Act:
     """Carry out an act.
 
-    Raises NotFound for an unknown act or agent, TransitionIllegal where the status forbids the act, and IdentityRefused where the
-    agent's identity does.
+    Raises NotFound for an unknown act or agent, Invalid without the reason that an act needs, TransitionIllegal where the status
+    forbids the act, and IdentityRefused where the agent's identity does.
     """
     act = ACTS.get(verb)
     if act is None:

@@ -98,7 +98,7 @@ def _alarms_of_agents(fleet: FleetPage) -> Iterator[Alarm]:
             address=_list_of("authority_actionapproval", ApprovalStatus.EXPIRED),
         )
     if fleet.low_budget:
-        halted = f", {fleet.halted:,} of them until tomorrow" if fleet.halted else ""
+        halted = f", and {fleet.halted:,} of them nothing until tomorrow" if fleet.halted else ""
         yield Alarm(
             tone="bad" if fleet.halted else "warn",
             title=f"The day's budget of {fleet.low_budget:,} agent{'s' if fleet.low_budget != 1 else ''} runs low",

@@ -56,7 +56,8 @@ class ExportColumn:
 
 
 def export_columns(rows: QuerySet[Any], *, shown: Mapping[str, Callable[[Any], Any]]) -> list[ExportColumn]:
-    """Return the columns of an export: the fields that the list reads, without bytes and vectors; secrets are masked.
+    """Return the columns of an export: the fields that the list reads, without the tenant, bytes, vectors and generated
+    columns; secrets are masked.
 
     `shown` gives the values of fields that pages show in another form, such as addresses without their secret part.
     """

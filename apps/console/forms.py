@@ -142,7 +142,7 @@ def agent_choices() -> list[tuple[str, str]]:
 
 
 def chosen_agent(parameters: Mapping[str, str]) -> Agent | None:
-    """Return the agent that the parameter `agent` of an address names, by its id or name; None without such an agent."""
+    """Return the agent that the parameter `agent` of an address or a form names, by its id or name; None without such an agent."""
     return agent_named(parameters.get("agent", ""))
 
 

@@ -79,7 +79,7 @@ def _heartbeat_metrics(fleet: FleetStatus) -> Iterator[Metric]:
         "skipped": heartbeats.skipped,
     }
     yield _gauge_by_label(
-        "arbor_heartbeats_day", "Heartbeats that ended in the last 24 hours.", "outcome", ended
+        "arbor_heartbeats_day", "Ended heartbeats that began in the last 24 hours.", "outcome", ended
     )
     now = {
         "due": heartbeats.due,

@@ -182,7 +182,7 @@ class ConsoleSite(UnfoldAdminSite):  # type: ignore[misc]
         return [*urls, *super().get_urls()]
 
     def admin_view(self, view: Callable[..., Any], cacheable: bool = False) -> Callable[..., Any]:
-        """Return a view for people who may sign in, which refuses forms of pages of another tenant."""
+        """Return a view for people who may sign in, which refuses forms and updates of pages of another tenant."""
         wrapped: Callable[..., Any] = super().admin_view(within_page_tenant(view), cacheable)
         return wrapped
 

@@ -12,7 +12,7 @@ def read_dicts(value: Any) -> list[dict[str, Any]]:
 
 
 def text_of(value: Any) -> str:
-    """Return a text as it is, anything else as JSON."""
+    """Return a text as it is, None as an empty text, anything else as JSON."""
     if value is None:
         return ""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

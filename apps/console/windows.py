@@ -16,7 +16,7 @@ ROWS_FILTERED = 20_000
 
 
 def latest_rows(rows: QuerySet[Any], *, order: str, most: int, **among: Any) -> tuple[QuerySet[Any], bool]:
-    """Limit rows to the latest `most` rows of their tenant that have the values `among`; return also whether there are older rows.
+    """Limit rows to the latest `most` rows of their tenant that have the values `among`; return also whether older rows may exist.
 
     `order` is a column, such as `-id`, with an index after `among`; without a minus, the rows with the least values count as the
     latest. The bound is read by a query of its own, because within the statement of the rows the planner would not know how few

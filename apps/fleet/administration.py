@@ -20,7 +20,7 @@ from arbor.heartbeat.actions import DEFAULT_COSTS
 
 
 def open_tenant(*, slug: str, name: str, actor: str) -> Tenant:
-    """Create a tenant. Raises Invalid for its slug, AlreadyExists."""
+    """Create a tenant. Raises Invalid for its slug or name, AlreadyExists for its slug."""
     with transaction.atomic(using=OPS):
         tenant = create_tenant(slug=slug, name=name)
         record_platform(

@@ -170,6 +170,7 @@ def head_json(chain: AuditChain, seal: Seal) -> dict[str, Any]:
 def read_heads(lines: Sequence[str]) -> dict[str, dict[int, str]]:
     """Return the digests of exported heads, by chain and number. A line may have text before its JSON object, as lines of logs do.
 
+    Of several digests of one number the first counts: after the end of a chain was replaced, the job exports its new seals too.
     Raises Invalid for a line without a head.
     """
     heads: dict[str, dict[int, str]] = {}
@@ -178,7 +179,7 @@ def read_heads(lines: Sequence[str]) -> dict[str, dict[int, str]]:
             continue
         try:
             head = json.loads(line[line.index("{") :])
-            heads.setdefault(str(head["chain"]), {})[int(head["number"])] = str(head["digest"])
+            heads.setdefault(str(head["chain"]), {}).setdefault(int(head["number"]), str(head["digest"]))
         except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
             raise Invalid(
                 f"line {number} is no exported head: it must be a JSON object with chain, number and digest"

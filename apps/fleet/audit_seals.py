@@ -74,7 +74,7 @@ def seal_audit(clock: Clock | None = None, sinks: Sequence[HeadSink] | None = No
 
 
 def seal_tenant(tenant_id: UUID, *, signer: SigningKey, now: datetime) -> int:
-    """Add one seal to a tenant's chain; return the number of sealed rows, 0 where nothing was left to seal."""
+    """Add one seal to a tenant's chain; return the number of sealed rows, 0 where none was left or another process seals."""
     chain = AuditChain(tenant_id=tenant_id)
     head = chain.head()
     with tenant_transaction(tenant_id):

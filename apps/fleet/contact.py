@@ -30,7 +30,7 @@ QUOTED_LENGTH = 400
 def message_agent(*, agent_id: UUID, text: str, actor: str, message_id: UUID | None = None) -> Percept:
     """Store a message as a percept of the agent, and bring its next heartbeat forward to now.
 
-    A dormant agent wakes; a paused or stopped one gets the message when it resumes. `message_id` is the agent's
+    A dormant agent wakes; a paused or stopped one gets the message once it is resumed or started. `message_id` is the agent's
     own message that this one answers. Raises NotFound, Invalid.
     """
     text = text.strip()

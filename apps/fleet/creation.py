@@ -57,7 +57,7 @@ MAX_TOGETHER = 100
 
 @dataclass(frozen=True, kw_only=True)
 class NewAgent:
-    """An agent to create; an empty interval or model defaults to the template's, then to the installation's."""
+    """An agent to create; an empty interval or model defaults as in `create_agents`."""
 
     name: str
     template_name: str
@@ -94,8 +94,9 @@ def create_agent(
 def create_agents(*, new_agents: Sequence[NewAgent], actor: str) -> list[Agent]:
     """Create agents of the current tenant from templates, all or none; they have no heartbeats before they are started.
 
-    Interval and model (`provider/model`) default to the template's, then the installation's. Where the embedder
-    is remote, maintenance embeds the agents' first memories later; until then recall finds them by their words.
+    Interval and model (`provider/model`) default to the template's, then the installation's; before the latter comes the tenant's
+    default model. Where the embedder is remote, maintenance embeds the agents' first memories later; until then recall finds them
+    by their words.
 
     Raises NotFound for a template, AlreadyExists for a name, Invalid, TransitionIllegal where the tenant is
     suspended, and ConfigurationInvalid without a master key.
@@ -211,7 +212,7 @@ def _store_agents(agents: Sequence[Agent]) -> None:
         with transaction.atomic():
             Agent.objects.bulk_create(agents)
     except IntegrityError as error:
-        wanted = ", ".join(repr(agent.name) for agent in agents)
+        wanted = " or ".join(repr(agent.name) for agent in agents)
         raise AlreadyExists(f"this tenant has an agent {wanted} already; choose another name") from error
 
 

@@ -43,7 +43,7 @@ _SPREAD = 0.05
 
 
 def check_daily_limits(limits: Mapping[str, int | Decimal | None]) -> None:
-    """Raise Invalid unless each daily limit is None, or from 0 to its largest value."""
+    """Raise Invalid for an unknown name, and unless each daily limit is None, or from 0 to its largest value."""
     for name, limit in limits.items():
         if name not in LIMITS:
             raise Invalid(f"daily limits are {', '.join(LIMITS)}, got {name!r}")

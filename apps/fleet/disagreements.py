@@ -13,7 +13,7 @@ from apps.tenants.scope import OPS
 class DisagreementKind(StrEnum):
     """A kind of disagreement between the rows of an agent."""
 
-    #: The status is active and the identity not suspended, but the schedule is off or missing: the agent has no heartbeats.
+    #: The status is active and the identity neither suspended nor revoked, but the schedule is off or missing: the agent has no heartbeats.
     NO_HEARTBEATS = "no_heartbeats"
     #: The schedule is on, but the status is not active, or the identity is suspended or revoked: the heartbeats are skipped.
     NEEDLESS_HEARTBEATS = "needless_heartbeats"

@@ -18,8 +18,8 @@ RETAINED_NOTES = 20
 _STEP = 50
 _CLOSED = [GoalState.COMPLETED, GoalState.ABANDONED]
 
-#: Plans of closed goals, and those before the latest plan of an open goal: the goal's review shows the latest one.
-PLAN_ENDED = """
+#: Part: a plan `r` is of a closed goal, or older than the latest plan of its goal that is no draft, which the goal's review shows.
+PLAN_IS_OLD = """
 (r.created_at < (
     SELECT max(latest.created_at) FROM goals_plan latest
     WHERE latest.tenant_id = t.id AND latest.goal_id = r.goal_id AND latest.status <> 'draft'
@@ -36,10 +36,12 @@ SELECT a.id AS agent_id FROM agents_agent a WHERE a.tenant_id = t.id AND EXISTS 
     SELECT FROM goals_goal g WHERE g.tenant_id = t.id AND g.agent_id = a.id AND CASE WHEN {_CLOSED_BEFORE} THEN
         EXISTS (SELECT FROM goals_progressnote n WHERE n.tenant_id = t.id AND n.goal_id = g.id)
         OR EXISTS (SELECT FROM goals_goalmemorylink l WHERE l.tenant_id = t.id AND l.goal_id = g.id)
-    ELSE g.state NOT IN ('completed', 'abandoned') AND (
-        SELECT n.at FROM goals_progressnote n WHERE n.tenant_id = t.id AND n.goal_id = g.id
-        ORDER BY n.at DESC OFFSET {RETAINED_NOTES} LIMIT 1
-    ) < '{{before}}' END
+    ELSE g.state NOT IN ('completed', 'abandoned') AND EXISTS (
+        SELECT FROM goals_progressnote n WHERE n.tenant_id = t.id AND n.goal_id = g.id AND n.at < '{{before}}' AND n.at < (
+            SELECT latest.at FROM goals_progressnote latest WHERE latest.tenant_id = t.id AND latest.goal_id = g.id
+            ORDER BY latest.at DESC OFFSET {RETAINED_NOTES - 1} LIMIT 1
+        )
+    ) END
 )
 """  # noqa: S608 (no external input)
 

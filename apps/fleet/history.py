@@ -28,7 +28,7 @@ from apps.authority.models import ActionApproval
 from apps.calls.models import CallStatus, DailyUsage, ExternalCall, LedgerEntry
 from apps.contacts.models import ChatSession, HookDelivery, OutboxMessage
 from apps.fleet.capability_uses import delete_uncounted_uses
-from apps.fleet.goal_history import AGENTS_WITH_OLD_PROGRESS, PLAN_ENDED, delete_plans, delete_progress
+from apps.fleet.goal_history import AGENTS_WITH_OLD_PROGRESS, PLAN_IS_OLD, delete_plans, delete_progress
 from apps.fleet.seeds.saving import sweep_saved_seeds
 from apps.goals.models import Plan, ProgressNote
 from apps.heartbeats.models import Heartbeat
@@ -48,7 +48,7 @@ from arbor.history import AUDIT_SPAN, Record
 
 log = structlog.get_logger(__name__)
 
-#: Rows that one step deletes in a transaction of its own, the calls and percepts of heartbeats not counted.
+#: Rows that one step deletes in a transaction of its own, the calls and percepts of heartbeats not counted; more of narrow rows.
 STEP = 500
 _NARROW_STEP = 2000
 #: The latest heartbeats of an agent, which its next prompt and its page show: they stay, whatever their age.
@@ -61,23 +61,23 @@ _JOB_AGE = timedelta(days=30)
 # Agents with old rows, and tenants, whose id the job run passes as that of an agent. `{before}` is a time.
 _AGENTS = """
 SELECT a.id AS agent_id FROM agents_agent a WHERE a.tenant_id = t.id AND EXISTS (
-    SELECT FROM {table} r WHERE r.tenant_id = t.id AND r.agent_id = a.id AND r.{column} < '{before}' AND {ended}
+    SELECT FROM {table} r WHERE r.tenant_id = t.id AND r.agent_id = a.id AND r.{column} < '{before}' AND {deletable}
 )
 """
 _TENANTS = """
 SELECT t.id AS agent_id WHERE EXISTS (
-    SELECT FROM {table} r WHERE r.tenant_id = t.id AND r.{column} < '{before}' AND {ended}
+    SELECT FROM {table} r WHERE r.tenant_id = t.id AND r.{column} < '{before}' AND {deletable}
 )
 """
 # For tables without an index by age: the row with the lowest id is the oldest.
 _TENANTS_BY_ID = """
 SELECT t.id AS agent_id WHERE (
     SELECT r.{column} FROM {table} r WHERE r.tenant_id = t.id ORDER BY r.id LIMIT 1
-) < '{before}' AND {ended}
+) < '{before}' AND {deletable}
 """
 # Records of purges stay: they name what must not be stored again.
 _NO_PURGE = f"r.action <> '{AuditAction.MEMORIES_PURGED.value}'"
-_HEARTBEAT_ENDED = f"""
+_HEARTBEAT_IS_OLD = f"""
 r.ended_at IS NOT NULL AND r.started_at < (
     SELECT latest.started_at FROM heartbeats_heartbeat latest
     WHERE latest.tenant_id = t.id AND latest.agent_id = a.id
@@ -105,7 +105,7 @@ class _Sweep:
     #: The column with the age.
     column: str
     #: The condition of rows that may go, in SQL.
-    ended: str = "true"
+    deletable: str = "true"
     step: _Step
 
 
@@ -145,7 +145,7 @@ def _sweep(record: Record, now: datetime) -> JobRunResult:
         waiting=sweep.waiting.format(
             table=sweep.model._meta.db_table,
             column=sweep.column,
-            ended=sweep.ended,
+            deletable=sweep.deletable,
             before=oldest.isoformat(),
         ),
         step=lambda tenant_id, owner_id: sweep.step(tenant_id, owner_id, before),
@@ -253,7 +253,7 @@ def _sweep_blocks(now: datetime) -> JobRunResult:
     return run_job(
         "history of seals",
         waiting=_TENANTS.format(
-            table=SealedBlock._meta.db_table, column="at", ended="true", before=before.isoformat()
+            table=SealedBlock._meta.db_table, column="at", deletable="true", before=before.isoformat()
         ),
         step=lambda tenant_id, _: _delete_old_blocks(AuditChain(tenant_id=tenant_id), before),
         max_duration=_JOB_RUN_DURATION,
@@ -337,51 +337,57 @@ def _delete(rows: QuerySet[Any]) -> int:
 
 _SWEEPS = {
     Record.HEARTBEATS: _Sweep(
-        waiting=_AGENTS, model=Heartbeat, column="started_at", ended=_HEARTBEAT_ENDED, step=_delete_heartbeats
+        waiting=_AGENTS,
+        model=Heartbeat,
+        column="started_at",
+        deletable=_HEARTBEAT_IS_OLD,
+        step=_delete_heartbeats,
     ),
     Record.CALLS: _Sweep(
         waiting=_TENANTS,
         model=ExternalCall,
         column="requested_at",
-        ended="r.subject_key <> '' AND r.status IN ('complete', 'failed', 'retried')",
+        deletable="r.subject_key <> '' AND r.status IN ('complete', 'failed', 'retried')",
         step=_delete_calls,
     ),
     Record.CONVERSATIONS: _Sweep(
         waiting=_AGENTS,
         model=ChatSession,
         column="started_at",
-        ended="r.ended_at IS NOT NULL",
+        deletable="r.ended_at IS NOT NULL",
         step=_delete_conversations,
     ),
     Record.MESSAGES: _Sweep(
         waiting=_AGENTS,
         model=OutboxMessage,
         column="created_at",
-        ended="r.status NOT IN ('pending', 'sending')",
+        deletable="r.status NOT IN ('pending', 'sending')",
         step=_delete_messages,
     ),
     Record.APPROVALS: _Sweep(
         waiting=_AGENTS,
         model=ActionApproval,
         column="asked_at",
-        ended=_APPROVAL_ENDED,
+        deletable=_APPROVAL_ENDED,
         step=_delete_approvals,
     ),
-    Record.PLANS: _Sweep(waiting=_AGENTS, model=Plan, column="ended_at", ended=PLAN_ENDED, step=delete_plans),
+    Record.PLANS: _Sweep(
+        waiting=_AGENTS, model=Plan, column="ended_at", deletable=PLAN_IS_OLD, step=delete_plans
+    ),
     Record.PROGRESS: _Sweep(
         waiting=AGENTS_WITH_OLD_PROGRESS, model=ProgressNote, column="at", step=delete_progress
     ),
     Record.LEDGER: _Sweep(waiting=_TENANTS, model=LedgerEntry, column="at", step=_delete_ledger),
     Record.USAGE: _Sweep(waiting=_TENANTS, model=DailyUsage, column="day", step=_delete_usage),
     Record.AUDIT: _Sweep(
-        waiting=_TENANTS, model=AuditEvent, column="at", ended=_NO_PURGE, step=_delete_audit
+        waiting=_TENANTS, model=AuditEvent, column="at", deletable=_NO_PURGE, step=_delete_audit
     ),
     Record.WORKFLOWS: _Sweep(waiting=_TENANTS, model=WorkflowRun, column="ended_at", step=_delete_runs),
     Record.DELIVERIES: _Sweep(
         waiting=_TENANTS,
         model=HookDelivery,
         column="at",
-        ended="r.status NOT IN ('retrying', 'resending')",
+        deletable="r.status NOT IN ('retrying', 'resending')",
         step=_delete_deliveries,
     ),
     Record.SIGNALS: _Sweep(waiting=_TENANTS_BY_ID, model=SignalBatch, column="at", step=_delete_signals),

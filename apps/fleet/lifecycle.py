@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
@@ -21,7 +22,7 @@ from apps.heartbeats.services.schedule import switch_off, switch_on
 from apps.memories.services.store.term_counts import lock_minds
 from apps.selves.models import Belief, Boundary, IdentityAspect, Preference, Proposal
 from apps.signals.services.emission import emit
-from apps.tenants.fields import WithinTenant
+from apps.tenants.fields import OnDelete, WithinTenant
 from apps.tenants.models import TenantModel
 from apps.tenants.services import require_active
 from arbor.agents.lifecycle import AgentStatus, LifecycleVerb, transition
@@ -106,7 +107,7 @@ def wake_agent(*, agent_id: UUID, actor: str) -> Agent:
 
 @transaction.atomic
 def destroy_agent(*, agent_id: UUID, confirm: str, actor: str, saves_seed: bool = True) -> dict[str, int]:
-    """Delete an agent with all its rows, and return the number of deleted rows by kind. Its audit log stays.
+    """Delete an agent with all its rows, and return the number of deleted rows that refer to it, by kind. Its audit log stays.
 
     A seed of the agent is saved first, for 30 days, unless `saves_seed` is false.
 
@@ -194,11 +195,13 @@ def _lock_rows(agent_id: UUID, *kinds: type[TenantModel]) -> None:
 
 
 def _count_own(agent_id: UUID) -> dict[str, int]:
-    """Count the rows that refer to the agent, by the plural of their model's name."""
-    counts: dict[str, int] = {}
-    for relation in Agent._meta.related_objects:
-        if isinstance(relation.field, WithinTenant):
-            model: type[models.Model] = relation.related_model
-            rows = model._default_manager.filter(**{relation.field.name: agent_id})
-            counts[str(model._meta.verbose_name_plural)] = rows.count()
+    """Count the rows that the database deletes with the agent, by the plural of their model's name."""
+    counts: Counter[str] = Counter()
+    # Hidden relations too: those without a name at the agent.
+    for relation in Agent._meta.get_fields(include_hidden=True):
+        field = getattr(relation, "remote_field", None)
+        if relation.concrete or not isinstance(field, WithinTenant) or field.deleting is not OnDelete.CASCADE:
+            continue
+        rows = field.model._default_manager.filter(**{field.name: agent_id})
+        counts[str(field.model._meta.verbose_name_plural)] += rows.count()
     return {name: count for name, count in sorted(counts.items()) if count}

@@ -102,7 +102,7 @@ def suspend_all_tenants(*, actor: str, reason: str) -> list[str]:
 
 
 def resume_all_tenants(*, actor: str) -> list[str]:
-    """Resume the tenants that `suspend_all_tenants` has suspended since the last call, and return their slugs."""
+    """Resume the tenants that `suspend_all_tenants` has suspended and nobody has resumed since, and return their slugs."""
     with transaction.atomic(using=OPS):
         slugs = _suspended_together()
         for slug in slugs:

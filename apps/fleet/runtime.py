@@ -222,7 +222,7 @@ class Runtime:
             schedule = HeartbeatSchedule.objects.select_for_update().get(agent_id=row.id)
             if schedule.state in (ScheduleState.QUEUED, ScheduleState.RUNNING):
                 raise TransitionIllegal(
-                    f"{row.name} has a heartbeat under way, which stores its own; flush when it has ended"
+                    f"{row.name} has a heartbeat under way, which stores the working memory itself; flush when it has ended"
                 )
             state = AgentState.objects.select_for_update().get(agent_id=row.id)
             memory = working_memory or WorkingMemory.model_validate(state.working_memory)

@@ -32,7 +32,8 @@ JOIN authority_trustscore s ON s.tenant_id = e.tenant_id AND s.agent_id = e.agen
 WHERE e.tenant_id = t.id AND e.at > now() - interval '{_RECENT.total_seconds():g} s' AND e.at > s.computed_at AND {_BREACH}
 """  # noqa: S608 (no external input)
 
-# The records of the last days, by part of the score: [good, total] each, and the message of the latest breach since `since`.
+# The records by part of the score: of the last days, [good, total] of outcomes and of ended heartbeats, the number of breaches, and
+# [decided, rolled back] of changes; of all days, [good, total] of judged proposals. Then the message of the latest breach since `since`.
 _FACTS = f"""
 SELECT
     (SELECT json_build_array(count(*) FILTER (WHERE outcome = 'success') + 0.5 * count(*) FILTER (WHERE outcome = 'partial'),

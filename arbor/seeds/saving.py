@@ -25,7 +25,7 @@ class SeedReason(StrEnum):
     RESTORE = "restore"
     #: What another agent learned is merged into the agent.
     MERGE = "merge"
-    #: Somebody sent it to the API.
+    #: Somebody uploaded it.
     UPLOADED = "uploaded"
     #: The agent is moved to another embedding model.
     REEMBED = "reembed"

@@ -26,7 +26,7 @@ _ALL, _CHOSEN = "all", "chosen"
 
 @dataclass(frozen=True, kw_only=True)
 class CategoryChoice:
-    """A category, empty for documents without one, and its published documents."""
+    """A category, empty for documents without one, and the number of its published documents."""
 
     category: str
     published: int
@@ -81,7 +81,7 @@ def _choose(request: HttpRequest, agent: Agent) -> None:
     chosen = None if scope == _ALL else request.POST.getlist("category")
     try:
         if scope not in {_ALL, _CHOSEN}:
-            raise Invalid(f"the scope must be {_ALL} or {_CHOSEN}, got {scope!r}")
+            raise Invalid(f"the scope must be {_ALL} or {_CHOSEN}, got {scope[:60]!r}")
         with transaction.atomic(using=APP):
             found = set_categories(agent_id=agent.id, categories=chosen, actor=actor_of(request))
     except ArborError as refusal:

@@ -180,7 +180,7 @@ class AgentPage(AgentOverview):
 
 
 def read_agent_overview(agent: Agent) -> AgentOverview:
-    """Read the parts that update, in five queries at most; the agent was read with its state and schedule."""
+    """Read the parts that update, in six queries at most; the agent was read with its state, schedule, policy and tenant."""
     state: AgentState | None = getattr(agent, "state", None)
     energy = state.energy if state else 0.0
     energy_max = energy_terms_of(agent).maximum
@@ -201,7 +201,7 @@ def read_agent_overview(agent: Agent) -> AgentOverview:
 
 
 def read_agent(agent: Agent, *, may_operate: bool, may_approve: bool, may_own: bool) -> AgentPage:
-    """Read the agent's page in the current tenant; the agent was read with its state and schedule."""
+    """Read the agent's page in the current tenant; the agent was read with its state, schedule, policy and tenant."""
     overview = read_agent_overview(agent)
     state = overview.state
     goals = _goals(agent)
@@ -220,9 +220,13 @@ def read_agent(agent: Agent, *, may_operate: bool, may_approve: bool, may_own: b
             ).order_by("id")[:INTENTS_LISTED]
         ),
         percepts=list(
-            Percept.objects.filter(agent_id=agent.id, heartbeat__isnull=True).order_by("at")[:PERCEPTS_LISTED]
+            Percept.objects.filter(agent_id=agent.id, heartbeat__isnull=True).order_by("at", "id")[
+                :PERCEPTS_LISTED
+            ]
         ),
-        memories=list(memories.defer("embedding", "lexical").order_by("-occurred_at")[:MEMORIES_LISTED]),
+        memories=list(
+            memories.defer("embedding", "lexical").order_by("-occurred_at", "-id")[:MEMORIES_LISTED]
+        ),
         memory=read_memory_panel(agent.id),
         inner=read_inner_state(agent_id=agent.id, now=datetime.now(UTC)) if state else None,
         schedule_panel=read_schedule_panel(
@@ -231,7 +235,7 @@ def read_agent(agent: Agent, *, may_operate: bool, may_approve: bool, may_own: b
             idle_heartbeats=state.idle_beats if state else 0,
         ),
         messages=list(
-            OutboxMessage.objects.filter(agent_id=agent.id).order_by("-created_at")[:MESSAGES_LISTED]
+            OutboxMessage.objects.filter(agent_id=agent.id).order_by("-created_at", "-id")[:MESSAGES_LISTED]
         ),
         system_prompt=_system_prompt(agent),
         acts=possible_acts(agent.status) if may_operate else (),
@@ -243,9 +247,9 @@ def read_agent(agent: Agent, *, may_operate: bool, may_approve: bool, may_own: b
         ],
         card_path=card_path(agent) if agent.published else "",
         proposals=list(
-            Proposal.objects.filter(agent_id=agent.id, status=ProposalStatus.PENDING).order_by("-created_at")[
-                :MAX_PENDING
-            ]
+            Proposal.objects.filter(agent_id=agent.id, status=ProposalStatus.PENDING).order_by(
+                "-created_at", "-id"
+            )[:MAX_PENDING]
         ),
         may_approve=may_approve,
     )

@@ -77,7 +77,7 @@ def read_memory_panel(agent_id: UUID) -> MemoryPanel:
             for name, count in zip(counted, counts.get(), strict=True)
         ],
         active=activated_clusters(agent_id=agent_id, limit=CLUSTERS_SHOWN),
-        clusters=list(most_important.order_by("-importance", "-size")[:CLUSTERS_SHOWN]),
+        clusters=list(most_important.order_by("-importance", "-size", "id")[:CLUSTERS_SHOWN]),
     )
 
 

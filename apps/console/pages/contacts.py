@@ -35,7 +35,7 @@ class ChatPage:
     turns: Sequence[ChatMessage]
     #: The person's open conversation, if any.
     session: ChatSession | None
-    #: Whether the person's last turn waits for an answer, and whether a worker of the model queue is alive.
+    #: Whether the person's last turn waits for an answer, and whether a worker that can give it is alive; true if no turn waits.
     waiting: bool
     has_worker: bool
     #: Whether only one conversation is shown.

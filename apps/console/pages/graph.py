@@ -113,14 +113,14 @@ def read_cluster(cluster: Cluster) -> ClusterPage:
         ClusterMember.objects.filter(cluster_id=cluster.id)
         .select_related("memory")
         .defer("memory__embedding", "memory__lexical")
-        .order_by("-strength")[:CLUSTER_MEMBERS_SHOWN]
+        .order_by("-strength", "memory_id")[:CLUSTER_MEMBERS_SHOWN]
     )
     ends = Q(source_id=cluster.id) | Q(target_id=cluster.id)
     relations = (
         ClusterRelation.objects.filter(ends)
         .select_related("source", "target")
         .defer("source__centroid", "target__centroid")
-        .order_by("-strength")[:RELATED_SHOWN]
+        .order_by("-strength", "source_id", "target_id")[:RELATED_SHOWN]
     )
     keywords = cluster.keywords if isinstance(cluster.keywords, list) else []
     return ClusterPage(
@@ -166,7 +166,7 @@ def read_concept(concept: Concept) -> ConceptPage:
             MemoryConcept.objects.filter(concept_id=concept.id)
             .select_related("memory")
             .defer("memory__embedding", "memory__lexical")
-            .order_by("-strength")[:CASES_SHOWN]
+            .order_by("-strength", "memory_id")[:CASES_SHOWN]
         ),
     )
 

@@ -177,7 +177,7 @@ def _groups(entries: QuerySet[LedgerEntry], by: str) -> list[LedgerGroup]:
         case _:
             keys = ["provider", "model"]
     order = F("day").desc() if by == "day" else F("cost").desc(nulls_last=True)
-    rows = entries.order_by().values(*keys).annotate(**_SUMS).order_by(order, "-calls")[:GROUPS_SHOWN]
+    rows = entries.order_by().values(*keys).annotate(**_SUMS).order_by(order, "-calls", *keys)[:GROUPS_SHOWN]
     return [_group(_title(by, row), row.get("agent_id"), row) for row in rows]
 
 

@@ -110,12 +110,12 @@ def read_memory(memory: Memory) -> MemoryPage:
             ClusterMember.objects.filter(memory_id=memory.id)
             .select_related("cluster")
             .defer("cluster__centroid")
-            .order_by("-strength")[:LINKS_SHOWN]
+            .order_by("-strength", "cluster_id")[:LINKS_SHOWN]
         ),
         concepts=list(
             MemoryConcept.objects.filter(memory_id=memory.id)
             .select_related("concept")
-            .order_by("-strength")[:LINKS_SHOWN]
+            .order_by("-strength", "concept_id")[:LINKS_SHOWN]
         ),
         terms=len(memory.lexical.indices()) if memory.lexical else 0,
         hash=bytes(memory.content_hash).hex(),
@@ -190,7 +190,7 @@ def _lines(value: Any) -> list[str]:
 
 
 def _beside(memory: Memory) -> list[Memory]:
-    """Return the memory with its neighbors in the episode, in order."""
+    """Return the memory with those before and after it in its episode, in order."""
     if memory.episode_id is None:
         return []
     first, last = memory.sequence - BESIDE_SHOWN, memory.sequence + BESIDE_SHOWN

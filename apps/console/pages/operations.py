@@ -138,7 +138,7 @@ def read_operations(*, tenant_id: UUID | None, for_installation: bool) -> Operat
 
 def _failed_messages() -> list[OutboxMessage]:
     failed = OutboxMessage.objects.filter(status=DeliveryStatus.FAILED).select_related("agent")
-    return list(failed.order_by("-created_at")[:FAILED_SHOWN])
+    return list(failed.order_by("-created_at", "-id")[:FAILED_SHOWN])
 
 
 def _queues(processes: Sequence[ProcessLine]) -> list[QueueLine]:

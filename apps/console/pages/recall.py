@@ -25,7 +25,7 @@ AGES: Mapping[str, str] = {
     "30": "of the last month",
     "365": "of the last year",
 }
-#: The least share of a score that has a segment of its own in the bar.
+#: A component above this value has a segment of its own in the bar of a score.
 _MIN_SHOWN = 0.002
 
 

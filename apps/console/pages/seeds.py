@@ -30,7 +30,7 @@ class SavedSeedPage:
 
 def read_seed(seed: SavedSeed) -> SavedSeedPage:
     """Read the page of a saved seed. Three statements."""
-    others = SavedSeed.objects.exclude(id=seed.id).order_by("-saved_at")[:_COMPARED]
+    others = SavedSeed.objects.exclude(id=seed.id).order_by("-saved_at", "-id")[:_COMPARED]
     return SavedSeedPage(
         seed=seed,
         agent=Agent.objects.filter(id=seed.agent_id).only("tenant_id", "name").first(),

@@ -54,7 +54,8 @@ def open_skill(name: str) -> SkillEditorPage:
     """Open a skill, or an outline without a name. Raises NotFound."""
     if not name:
         return SkillEditorPage(text=OUTLINE, name="")
-    return _with_stored(check_skill_text(text_of(find_skill(name)), name=name), name)
+    page = check_skill_text(text_of(find_skill(name)), name=name)
+    return page if page.found else _with_stored(page, name)
 
 
 def check_skill_text(text: str, *, name: str) -> SkillEditorPage:

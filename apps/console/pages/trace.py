@@ -102,7 +102,7 @@ def draw_run(
     for step in steps:
         previous = visited.get(step.node)
         is_new_visit = previous is not None and (not path or path[-1] != step.node)
-        outcome = step.outcome if previous is None else min(previous.outcome, step.outcome, key=_badness)
+        outcome = step.outcome if previous is None else min(previous.outcome, step.outcome, key=_goodness)
         visited[step.node] = NodeVisits(
             outcome=outcome,
             milliseconds=step.duration_ms + (previous.milliseconds if previous else 0.0),
@@ -119,5 +119,5 @@ def draw_run(
     )
 
 
-def _badness(outcome: str) -> int:
+def _goodness(outcome: str) -> int:
     return _WORST.index(outcome) if outcome in _WORST else len(_WORST)

@@ -86,7 +86,7 @@ def draw_pipeline(
 ) -> DrawnPipeline | None:
     """Draw a pipeline's DOT text, the visits of its nodes and a path through it; None if the text cannot be parsed.
 
-    `path` names the visited nodes in order; `ended` is `success`, `failure`, or empty before the end.
+    `path` names the visited nodes in order; `ended` is the outcome of the exit that the run took, such as `success`; empty where it took none.
     """
     reading = _read(text)
     if reading.faults or not reading.nodes:

@@ -20,7 +20,7 @@ type Values = dict[str, Any]
 
 
 def check_state(values: Values) -> None:
-    """Check that heartbeats can read the working memory, the notices and what was learned: they fail with wrong ones."""
+    """Check that heartbeats can read the working memory, the notices and what was learned: with wrong ones, each of them would fail."""
     try:
         WorkingMemory.model_validate(values["working_memory"])
     except ValidationError as error:

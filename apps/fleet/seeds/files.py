@@ -76,4 +76,4 @@ def _id(text: str) -> UUID:
     try:
         return UUID(text)
     except ValueError as error:
-        raise SeedInvalid(f"a row of the seed has the id {text!r}, which is no UUID") from error
+        raise SeedInvalid(f"a row of the seed has the id {text[:60]!r}, which is no UUID") from error

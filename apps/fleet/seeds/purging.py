@@ -25,8 +25,8 @@ class PurgeReport:
 def purge_memories(*, memory_ids: Sequence[UUID], reason: str, actor: str) -> PurgeReport:
     """Purge archived memories in the open transaction, as `purge` does.
 
-    Seeds are signed, so none is changed: the saved seeds of the agent since the memories were stored are reported and
-    audited, for a person to delete.
+    Seeds are signed, so none is changed: the seeds of their agents that were captured since the memories were stored are reported
+    and audited, for a person to delete.
     """
     memories = Memory.objects.filter(
         id__in=memory_ids, agent_id=OuterRef("agent_id"), created_at__lte=OuterRef("at")

@@ -66,9 +66,9 @@ class SeedGroup(StrEnum):
     PROFILE = "profile"
     #: Identity aspects, preferences, beliefs, boundaries, proposals, self history.
     SELF = "self"
-    #: Memories with episodes, concepts, clusters and relations.
+    #: Memories with episodes, concepts, clusters and relations, buffer items, code snippets.
     MEMORIES = "memories"
-    #: Goals with plans and intents.
+    #: Goals with plans, intents, progress notes and satisfactions.
     GOALS = "goals"
     #: Working memory, drives, mood, experiences, peers, pending percepts.
     STATE = "state"

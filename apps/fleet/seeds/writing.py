@@ -70,7 +70,7 @@ class RowWriter:
     #: References between rows of one table, by section and column; set once all rows are written.
     _self_references: dict[tuple[str, str], list[dict[str, str]]] = field(default_factory=dict)
     #: The terms of each active memory.
-    _words: list[Mapping[int, float]] = field(default_factory=list)
+    _terms: list[Mapping[int, float]] = field(default_factory=list)
 
     def delete_others(self, ids: Mapping[str, set[bytes]]) -> None:
         """Delete the agent's rows that the seed does not have, and make room in unique indexes for its rows."""
@@ -111,7 +111,7 @@ class RowWriter:
         if SeedGroup.MEMORIES in self.groups:
             Term.objects.filter(agent_id=self.agent_id).delete()
             NextEmbedding.objects.filter(agent_id=self.agent_id).delete()
-            count_terms(self.agent_id, self._words, sign=1)
+            count_terms(self.agent_id, self._terms, sign=1)
         return others
 
     def _mapped(self, values: Values) -> Values:
@@ -181,7 +181,7 @@ class RowWriter:
             dimension=self.model.dimension,
         )
         if values["status"] == MemoryStatus.ACTIVE:
-            self._words.append(terms)
+            self._terms.append(terms)
         return terms
 
     def _vector(self, text: str) -> Vector:

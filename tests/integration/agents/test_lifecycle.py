@@ -176,6 +176,8 @@ def test_destroying_leaves_only_the_record(make: MakeAgent, tenant: Tenant) -> N
         event = AuditEvent.objects.get(action=AuditAction.AGENT_DESTROYED)
     assert counts["heartbeats"] == 1
     assert counts["memories"] > 2
+    # The agent names no relation to these rows.
+    assert (counts["model calls"], counts["ledger entries"]) == (1, 1)
     assert event.detail["deleted"] == counts
     assert event.agent_id == destroyed.id
     with tenant_transaction(tenant.id):

@@ -136,6 +136,11 @@ def test_a_line_that_is_no_head_is_refused(line: str) -> None:
         read_heads([line])
 
 
+def test_a_replaced_seal_does_not_replace_its_exported_head() -> None:
+    lines = [f'{{"chain": "platform", "number": 7, "digest": "{digest}"}}' for digest in ("aa", "bb")]
+    assert read_heads(lines) == {"platform": {7: "aa"}}
+
+
 def test_the_settings_name_the_sinks(tenant: Tenant, tmp_path: Path, settings: Any) -> None:
     (log,) = configured_sinks()
     assert type(log) is HeadLog

@@ -148,7 +148,7 @@ def test_the_first_page_raises_an_alarm_for_budgets_that_run_low(viewer: Client,
     set_notice_and_halt(world)
     page = viewer.get(reverse("admin:index")).content.decode()
     assert "The day&#x27;s budget of 1 agent runs low" in page
-    assert "1 of them until tomorrow" in page
+    assert "1 of them nothing until tomorrow" in page
 
 
 def test_metrics_count_notices_by_kind(world: World, settings: Any) -> None:

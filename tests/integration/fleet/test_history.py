@@ -205,6 +205,16 @@ def test_progress_of_long_closed_goals_goes_and_the_latest_notes_stay(agent: Age
     assert sweep_history().steps == 0
 
 
+def test_old_notes_of_one_moment_stay_and_need_no_step(agent: Agent) -> None:
+    with tenant_transaction(agent.tenant_id):
+        goal = GoalFactory(agent=agent, state="active")
+        ProgressNoteFactory.create_batch(RETAINED_NOTES + 2, goal=goal)
+        ProgressNote.objects.filter(goal=goal).update(at=LONG_AGO)
+    assert sweep_history().steps == 0
+    with tenant_transaction(agent.tenant_id):
+        assert goal.notes.count() == RETAINED_NOTES + 2
+
+
 def test_old_deliveries_go_unless_they_are_sent_again(agent: Agent) -> None:
     with tenant_transaction(agent.tenant_id):
         webhook = SignalWebhookFactory()
