@@ -248,7 +248,7 @@ def save(agent: ChosenAgent) -> Output:
 @in_tenant_transaction
 def list_saved(_tenant: Tenant, *, agent: str | None) -> Output:
     """List the saved seeds."""
-    rows = SavedSeed.objects.filter(Q(name__iexact=agent) if agent else Q()).order_by("-at")
+    rows = SavedSeed.objects.filter(Q(name__iexact=agent) if agent else Q()).order_by("-at", "-id")
     return listing(
         "seeds", list(rows), SAVED_COLUMNS, empty="No saved seeds. [bold]arbor seed save AGENT[/bold]"
     )
