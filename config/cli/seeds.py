@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -272,7 +273,7 @@ def _creation_output(report: SeedReport, verb: str) -> Output:
     if report.requests:
         text += f"\nIt asks for {len(report.requests)} capabilities; none is granted."
     if not report.dry_run:
-        text += f"\nNext: [bold]arbor agent start {escape(report.name)!r}[/bold]"
+        text += f"\nNext: [bold]arbor agent start {escape(shlex.quote(report.name))}[/bold]"
     return Output(asdict(report), text=text)
 
 

@@ -37,7 +37,7 @@ class PartStatus(StrEnum):
     BACKOFF = "backoff"
     #: The process ended again and again; it is restarted after longer and longer delays.
     CRASH_LOOP = "crash loop"
-    #: An essential part failed.
+    #: A step, or an essential part that was never ready, failed.
     FAILED = "failed"
     #: The process was stopped on request.
     STOPPED = "stopped"
