@@ -9,7 +9,7 @@ from config import settings as platform
 
 globals().update({name: value for name, value in vars(platform).items() if name.isupper()})
 
-# The largest of all limits: `config.asgi` applies the limit of each path before Django reads a body.
+# The largest limit of a body in memory: `config.asgi` applies the limit of each path before. Seeds are read as streams.
 DATA_UPLOAD_MAX_MEMORY_SIZE = max(platform.ARBOR_API_BODY_BYTES, platform.ARBOR_DOCUMENT_MB * 2**20)
 ROOT_URLCONF = "apps.api.urls"
 MIDDLEWARE = ["apps.api.middleware.ApiMiddleware"]

@@ -52,7 +52,7 @@ def derived_secrets(purpose: str) -> list[str]:
 
 
 def owner_url(servers: ServerUrls) -> str:
-    """Return the address of the database with the owner of its tables, if this process has the owner's password."""
+    """Return the address of the database: with the owner of its tables if this process has the owner's password, else as it is."""
     if url := secret("DATABASE_URL"):
         return url
     url = servers.get("database_url", f"postgres://arbor@{NO_SERVER}/arbor")

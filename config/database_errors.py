@@ -22,10 +22,15 @@ _MISSING = frozenset({"42P01", "42703"})
 _RUN_PREPARE = "run `arbor prepare` with the owner's DATABASE_URL"
 
 
+def first_line(error: Exception) -> str:
+    """Return the first line of an error's message, or the name of its class if it has none."""
+    return str(error).strip().partition("\n")[0] or type(error).__name__
+
+
 def explain_refused_statement(error: Exception) -> str | None:
     """Explain in one line that a role lacks a privilege, or that the database is not prepared; None for other errors."""
     state = getattr(error.__cause__, "sqlstate", None)
-    reason = str(error).strip().partition("\n")[0]
+    reason = first_line(error)
     if state == _INSUFFICIENT_PRIVILEGE:
         remedies = (remedy for part, remedy in _PRIVILEGE_REMEDIES.items() if part in reason)
         return f"the database refuses: {reason}; {next(remedies, _RUN_PREPARE)}"
@@ -35,10 +40,10 @@ def explain_refused_statement(error: Exception) -> str | None:
 
 
 def explain_database_error(error: Exception, settings: Any) -> str:
-    """Explain in one line why the database does not answer, or has canceled a statement, with the remedy."""
+    """Explain in one line why the database does not answer, has failed or has canceled a statement, with the remedy."""
     if not settings.ARBOR_HAS_DATABASE:
         return ": ".join(explain_missing_database(runs_here=settings.ARBOR_RUNS_HERE))
-    reason = str(error).strip().splitlines()[0]
+    reason = first_line(error)
     state = getattr(error.__cause__, "sqlstate", None) or ""
     if state == _QUERY_CANCELED:
         return f"the database needed too long and canceled a statement: {reason}. ARBOR_STATEMENT_TIMEOUT_S is the limit"

@@ -59,7 +59,7 @@ class SettingsSource(environ.Env):  # type: ignore[misc]
 
     @classmethod
     def parse_value(cls, value: str, cast: Any) -> Any:
-        """Parse a value exactly: the library takes `5m` for the number 5, and any other word for `false`."""
+        """Parse a value exactly: the library reads the number `5m` as 5, and a switch with an unknown word as false."""
         text = value.strip()
         if cast is bool:
             if text.lower() not in _ON | _OFF:

@@ -78,7 +78,7 @@ class KeySource:
             keys = self._read_existing()
             if keys.other_id is not None:
                 return keys
-            # Either file is replaced atomically; interrupted between the two, both name the same key.
+            # Each file is replaced atomically; interrupted between the two, both contain the same key.
             write_unfinished(self.other_file, read_secret(file)).replace(self.other_file)
             write_unfinished(file, new_master_key()).replace(file)
             return self._read_existing()

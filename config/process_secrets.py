@@ -123,7 +123,7 @@ def own_environment(
 
 
 def remove_foreign_secrets(names: frozenset[str]) -> None:
-    """Remove all other secrets from the environment of this process, unless it was given its own; call before the settings load."""
+    """Remove all secrets but these from this process's environment, unless it was given its own; call before the settings load."""
     if has_own_secrets():
         return
     own = own_environment(names, secrets=installation_secrets(), environment=os.environ)

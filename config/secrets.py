@@ -18,14 +18,14 @@ from arbor.errors import ConfigurationInvalid
 MOUNTED_SECRETS = Path("/run/secrets")
 
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
-#: The characters of passwords that people type: no 0/o and 1/l/i. Four groups of four have 80 bits.
+#: The characters of passwords that people type: no 0/o and 1/l/i. Four groups of four have 79 bits.
 _READABLE = "abcdefghjkmnpqrstuvwxyz23456789"
 
 
 class SecretName(StrEnum):
     """The files in the secrets folder."""
 
-    #: The master key, from which all keys and internal passwords are derived.
+    #: The master key, which secrets are sealed under, and the passwords of the serving roles derived from.
     MASTER_KEY = "master_key"
     #: The password of the embedded PostgreSQL's superuser, which the supervisor alone uses.
     POSTGRES_PASSWORD = "postgres_password"  # noqa: S105 (a file's name)
@@ -61,9 +61,9 @@ _MAKERS: dict[SecretName, Callable[[], str]] = {
 
 
 def read_secret(path: Path) -> str:
-    """Return the secret in a file that only its owner can read.
+    """Return the secret in a file that only its owner can read, or that a container platform has mounted.
 
-    Raises ConfigurationInvalid when others can read the file, when it is empty, or when it cannot be read.
+    Raises ConfigurationInvalid when others can read any other file, when it is empty, or when it cannot be read.
     """
     try:
         mode = stat.S_IMODE(path.stat().st_mode)

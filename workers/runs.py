@@ -16,8 +16,8 @@ from workers.schedule import entries
 
 log = structlog.get_logger(__name__)
 
-#: The periods of the jobs by task name. The dispatcher, which runs four times a second, is left out: its failures show as due
-#: heartbeats.
+#: The periods of the jobs by task name. The dispatcher, which by default runs four times a second, is left out: its failures show
+#: as due heartbeats.
 _PERIODS = {
     name: entry["schedule"].total_seconds()
     for name, entry in entries().items()

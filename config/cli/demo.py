@@ -33,9 +33,9 @@ from config.demo.story import (
     ask,
     demo_agent,
     demo_tenant,
-    maintain_clusters,
     read_demo_maintenance,
     read_demo_state,
+    recluster_memories,
     require_templates,
 )
 
@@ -153,7 +153,7 @@ class _DemoStory:
             "What maintenance makes of it",
             "Episodes form as they happen, clusters in a periodic job; maintenance decides nothing.",
         )
-        maintain_clusters(self._agent)
+        recluster_memories(self._agent)
         maintained = read_demo_maintenance(self._agent)
         self._print(_maintenance_lines(maintained))
         return asdict(maintained)

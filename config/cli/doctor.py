@@ -43,6 +43,7 @@ from config.cli.checks.skills import check_skills
 from config.cli.kit.declarations import ExitCode
 from config.cli.kit.output import json_of
 from config.cli.kit.printable import printable
+from config.database_errors import first_line
 from config.interpreter import this_interpreter
 
 _MARKS = {
@@ -91,7 +92,7 @@ def _run_check(check: Callable[[], Finding]) -> Finding:
         return check()
     except DatabaseError as error:
         name = check.__name__.removeprefix("check_").replace("_", " ")
-        return fail(name, str(error).strip().splitlines()[0], "run `arbor prepare`")
+        return fail(name, first_line(error), "run `arbor prepare`")
 
 
 _IN_DATABASE = (

@@ -103,7 +103,7 @@ def draw(which: str, output: Path | None, tenant_slug: str | None, as_json: bool
 
 
 def _read_graph(which: str, tenant_slug: str | None) -> str:
-    """Return the DOT text of a file, of an agent, or of the default graph; a file takes precedence over an agent."""
+    """Return the DOT text of standard input (`-`), of a file, of an agent, or the default one; a file takes precedence over an agent."""
     if not which:
         return heartbeat_text()
     if which == "-":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -248,7 +249,7 @@ def save(agent: ChosenAgent) -> Output:
 @in_tenant_transaction
 def list_saved(_tenant: Tenant, *, agent: str | None) -> Output:
     """List the saved seeds."""
-    rows = SavedSeed.objects.filter(Q(name__iexact=agent) if agent else Q()).order_by("-at")
+    rows = SavedSeed.objects.filter(Q(name__iexact=agent) if agent else Q()).order_by("-at", "-id")
     return listing(
         "seeds", list(rows), SAVED_COLUMNS, empty="No saved seeds. [bold]arbor seed save AGENT[/bold]"
     )
@@ -272,7 +273,7 @@ def _creation_output(report: SeedReport, verb: str) -> Output:
     if report.requests:
         text += f"\nIt asks for {len(report.requests)} capabilities; none is granted."
     if not report.dry_run:
-        text += f"\nNext: [bold]arbor agent start {escape(report.name)!r}[/bold]"
+        text += f"\nNext: [bold]arbor agent start {escape(shlex.quote(report.name))}[/bold]"
     return Output(asdict(report), text=text)
 
 

@@ -12,7 +12,6 @@ from rich.syntax import Syntax
 
 from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
-from apps.tenants.services import tenant_by_slug
 from apps.workflows.models import Workflow, WorkflowRun, WorkflowStep
 from apps.workflows.services import answers, definitions, runs
 from apps.workflows.services.definitions import WorkflowRequest, WorkflowSchedule, find_workflow, version_of
@@ -23,7 +22,13 @@ from config.cli.kit.columns import OutputColumn, bounded_listing, listing, row_t
 from config.cli.kit.declarations import Output
 from config.cli.kit.lookup import find_in_tenant, in_transaction_of, tenant_of_name, tenant_of_row
 from config.cli.kit.output import cut, format_relative_time, short
-from config.cli.kit.tenancy import actor, choose_agent, choose_tenant, default_tenant, in_tenant_transaction
+from config.cli.kit.tenancy import (
+    actor,
+    choose_agent,
+    choose_tenant,
+    in_tenant_transaction,
+    named_or_default_tenant,
+)
 from config.cli.kit.text_files import read_text
 from config.cli.kit.values import json_or_text
 
@@ -149,7 +154,7 @@ def check(*, file: TextIO, tenant_slug: str | None) -> Output:
     """Check a definition; an error lists every fault."""
     definition = read_definition(read_text(file))
     definitions.check_step_models(definition)
-    tenant = tenant_by_slug(tenant_slug) if tenant_slug else default_tenant()
+    tenant = named_or_default_tenant(tenant_slug)
     value = {
         "tenant": tenant.slug if tenant else None,
         "steps": list(definition.steps),

@@ -53,7 +53,7 @@ TENANTS = (
 
 
 def make_demo(*, operator: str) -> int:
-    """Create the demo's tenants and agents, with the operator as owner of both; return the number of new agents.
+    """Create the demo's tenants and agents, with the operator as owner of both; return the number of agents made or completed.
 
     Only an installation without any tenant gets the demo. An interrupted creation is completed later, in tenants that are
     not suspended; destroyed agents are not created again.

@@ -29,6 +29,7 @@ from arbor.goals.values import GoalLayer, GoalSource, GoalState
 from arbor.memory.recall.recall_request import RecallRequest
 from arbor.memory.values import Recalled
 from config.cli.kit.tenancy import ChosenAgent, actor
+from config.database_errors import first_line
 
 TENANT = "demo"
 TEMPLATE = "Odalys"
@@ -85,7 +86,7 @@ def require_templates() -> None:
         missing = "" if BuiltinTemplate.objects.using(OPS).filter(name=TEMPLATE).exists() else "no templates"
     except (OperationalError, ProgrammingError) as error:
         # A database without tables has no serving roles either.
-        missing = str(error).strip().splitlines()[0]
+        missing = first_line(error)
     if missing:
         raise ConfigurationInvalid(
             f"there is no prepared database for the demo ({missing}). `make up` creates and runs everything;"
@@ -146,7 +147,7 @@ def read_demo_state(agent: ChosenAgent) -> DemoState:
         )
 
 
-def maintain_clusters(agent: ChosenAgent) -> None:
+def recluster_memories(agent: ChosenAgent) -> None:
     """Recluster the agent's memories now, instead of waiting for maintenance."""
     recluster_mind(agent.tenant_id, agent.id)
 

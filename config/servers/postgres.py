@@ -149,8 +149,8 @@ class EmbeddedPostgres(EmbeddedServer):
     def url(self, *, user: str, password: str | None = None, database: str = DATABASE) -> str:
         """Return the address of a database for a role."""
         own = self.owner_password if user == OWNER else self.password
-        key = quote(password or own, safe="")
-        return f"postgresql://{quote(user, safe='')}:{key}@{LOOPBACK}:{self.port}/{database}"
+        quoted = quote(password or own, safe="")
+        return f"postgresql://{quote(user, safe='')}:{quoted}@{LOOPBACK}:{self.port}/{database}"
 
     # --- Start ---------------------------------------------------------------------------------------
 
@@ -194,24 +194,24 @@ class EmbeddedPostgres(EmbeddedServer):
         unfinished.mkdir(mode=0o700)
         self._change_owner(unfinished)
         with (
-            tempfile.NamedTemporaryFile(prefix="arbor-", mode="w", encoding="utf-8") as key_file,
+            tempfile.NamedTemporaryFile(prefix="arbor-", mode="w", encoding="utf-8") as password_file,
             tempfile.TemporaryFile() as output,
         ):
-            key_file.write(self.password)
-            key_file.flush()
-            self._change_owner(Path(key_file.name))
-            code = spawn(self._initdb(unfinished, Path(key_file.name)), output=output).wait()
+            password_file.write(self.password)
+            password_file.flush()
+            self._change_owner(Path(password_file.name))
+            code = spawn(self._initdb(unfinished, Path(password_file.name)), output=output).wait()
             output.seek(0)
             if code != 0:
                 message = output.read().decode(errors="replace").strip()
                 raise ServerError(f"PostgreSQL cannot create {self.data_dir}:\n{message}")
         unfinished.rename(self.data_dir)
 
-    def _initdb(self, folder: Path, key_file: Path) -> Launch:
+    def _initdb(self, folder: Path, password_file: Path) -> Launch:
         options = (
             f"--pgdata={folder}",
             f"--username={SUPERUSER}",
-            f"--pwfile={key_file}",
+            f"--pwfile={password_file}",
             "--auth=scram-sha-256",
             "--encoding=UTF8",
             # Texts sort alike on every machine and after every system upgrade.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from psycopg import sql
 
-#: Finds the database; if it exists, nothing is set up.
+#: Finds the database; if it exists, only the owner's password is set.
 FIND_DATABASE = "SELECT 1 FROM pg_database WHERE datname = %s"
 #: Finds the owner, which an interrupted set-up may have created.
 FIND_ROLE = "SELECT 1 FROM pg_roles WHERE rolname = %s"

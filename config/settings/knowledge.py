@@ -13,9 +13,7 @@ from config.environment import env, whole_number
 # --- Documents ------------------------------------------------------------------------------------------
 
 #: The largest file of a document, in megabytes.
-ARBOR_DOCUMENT_MB = env.int("ARBOR_DOCUMENT_MB", default=20)
-if not 1 <= ARBOR_DOCUMENT_MB <= 200:
-    raise ConfigurationInvalid(f"ARBOR_DOCUMENT_MB must be 1 to 200, got {ARBOR_DOCUMENT_MB}")
+ARBOR_DOCUMENT_MB = whole_number("ARBOR_DOCUMENT_MB", default=20, least=1, most=200)
 # The console's server has received a request whole before Django reads it, so its files stay in memory.
 FILE_UPLOAD_MAX_MEMORY_SIZE = ARBOR_DOCUMENT_MB * 2**20
 #: The most pages of a PDF, and characters of a text.

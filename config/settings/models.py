@@ -52,7 +52,7 @@ ARBOR_FOLLOW_UPS = whole_number("ARBOR_FOLLOW_UPS", default=9, least=0, most=MAX
 #: SearXNG-compatible search server; empty: no inquiries.
 ARBOR_WEB_ALLOW = env.list("ARBOR_WEB_ALLOW", default=[])
 ARBOR_SEARCH_URL = env.str("ARBOR_SEARCH_URL", default="")
-#: The largest page that is read, and the seconds for all searches and pages of an inquiry: at most a model's.
+#: The largest page that is read, in bytes, and the seconds for all searches and pages of an inquiry, at most ARBOR_MODEL_DEADLINE_S.
 ARBOR_WEB_PAGE_BYTES = env.int("ARBOR_WEB_PAGE_BYTES", default=2_000_000)
 ARBOR_WEB_DEADLINE_S = env.float("ARBOR_WEB_DEADLINE_S", default=45.0)
 #: The embedding model of new minds: `wordllama`, `openai/<model>` or `tei/<model>`. `arbor memory reembed` moves existing

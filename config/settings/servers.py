@@ -15,7 +15,7 @@ from config.keys import KeySource
 DATA_DIR = data_dir()
 _SERVERS = server_urls(DATA_DIR)
 
-# --- Secrets: everything is derived from one master key -------------------------------------------------
+# --- Secrets --------------------------------------------------------------------------------------------
 
 #: The source of the master keys, which a rotation changes while this process runs (`apps.tenants.keys`).
 ARBOR_MASTER_KEYS = KeySource.of_environment()

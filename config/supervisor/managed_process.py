@@ -37,7 +37,7 @@ class PartStatus(StrEnum):
     BACKOFF = "backoff"
     #: The process ended again and again; it is restarted after longer and longer delays.
     CRASH_LOOP = "crash loop"
-    #: An essential part failed.
+    #: A step, or an essential part that was never ready, failed.
     FAILED = "failed"
     #: The process was stopped on request.
     STOPPED = "stopped"
@@ -88,8 +88,8 @@ def restart_delay_s(quick_ends: int) -> float:
     return float(min(FIRST_DELAY_S * 2.0 ** min(quick_ends - 1, 16), LONGEST_DELAY_S))
 
 
-#: The longest line; longer ones are split.
-LONGEST_LINE = 16_384
+#: The most bytes of a line that wait for its end; then they are passed on as a line of their own.
+_MAX_INCOMPLETE_LINE = 16_384
 _READ_SIZE = 65_536
 #: The most reads at once: more than a pipe holds, but not endless, so that a part that writes without a pause delays no other.
 _MAX_READS = 16
@@ -180,7 +180,7 @@ class Unit:
                 os.killpg(self._process.pid, number)
 
     def read_lines(self) -> Iterator[str]:
-        """Yield complete lines that the process has written since the last call, of at most 1 MB."""
+        """Yield the lines that the process has completed since the last call, and parts of overlong ones; read at most 1 MB."""
         for _ in range(_MAX_READS):
             if self.output is None:
                 return
@@ -196,7 +196,7 @@ class Unit:
 
     def _split(self, chunk: bytes) -> Iterator[str]:
         *lines, self._incomplete_line = (self._incomplete_line + chunk).split(b"\n")
-        if len(self._incomplete_line) > LONGEST_LINE:
+        if len(self._incomplete_line) > _MAX_INCOMPLETE_LINE:
             lines.append(self._incomplete_line)
             self._incomplete_line = b""
         for raw in lines:

@@ -28,7 +28,7 @@ from config.supervisor.managed_process import (
 #: The seconds between polls while a part starts or ends, and while all are ready.
 _BUSY_POLL_S, _QUIET_POLL_S = 0.05, 0.5
 #: The seconds in which killed orphans must end.
-_ORPHAN_EXIT_WITHIN_S = 2.0
+ORPHAN_EXIT_WITHIN_S = 2.0
 _SATISFIED = {PartStatus.READY, PartStatus.DONE}
 _STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -90,7 +90,7 @@ class Supervisor:
             raise ServerError(self._failure)
 
     def request_stop(self) -> None:
-        """Request the end; a second request ends the parts at once."""
+        """Request the end; a further request kills the parts that are ending."""
         self._stop_requests += 1
 
     # --- Starting and watching -----------------------------------------------------------------------
@@ -211,10 +211,10 @@ class Supervisor:
         for orphan in orphans:
             with contextlib.suppress(psutil.NoSuchProcess):
                 orphan.kill()
-        psutil.wait_procs(orphans, timeout=_ORPHAN_EXIT_WITHIN_S)
+        psutil.wait_procs(orphans, timeout=ORPHAN_EXIT_WITHIN_S)
 
     def _stop_layer(self, units: Sequence[Unit]) -> None:
-        """Ask parts to stop, and wait; kill a part after its time is over, or all at a second request to stop."""
+        """Ask parts to stop, and wait; kill a part after its time is over, or all of them at a further request to stop."""
         requests_before = self._stop_requests
         for unit in units:
             unit.ask_to_stop()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 from collections.abc import Callable
 from datetime import timedelta
@@ -87,7 +88,7 @@ def create(
     )
     if starts and not (if_missing and created.status == AgentStatus.ACTIVE):
         created = start_agent(agent_id=created.id, actor=actor())
-    then = f"arbor agent {_NEXT[AgentStatus(created.status)]} {_quote_name(created.name)}"
+    then = f"arbor agent {_NEXT[AgentStatus(created.status)]} {shlex.quote(created.name)}"
     return Output(
         {
             "id": created.id,
@@ -128,7 +129,7 @@ def publish(agent: ChosenAgent, *, description: str | None) -> Output:
     """Publish an agent to agents elsewhere, which find its card and give it tasks by the protocol A2A."""
     published = publish_agent(agent_id=agent.id, actor=actor(), description=description)
     card = f"{(server_urls(data_dir()).get('api_url') or 'the API').rstrip('/')}{card_path(published)}"
-    token = f"arbor token create NAME --tasks-only --agent {_quote_name(agent.name)}"
+    token = f"arbor token create NAME --tasks-only --agent {shlex.quote(agent.name)}"
     return Output(
         {**_publication(agent, published), "card": card_path(published)},
         text=f"{agent.name} is published. Its card:\n  {card}\nTasks need a token: [bold]{token}[/bold]",
@@ -158,7 +159,7 @@ def destroy(agent: ChosenAgent, *, confirm: str | None, no_seed: bool) -> Output
     if confirm is None:
         if not sys.stdin.isatty():
             raise click.UsageError(
-                f"there is no terminal to ask: confirm with --confirm {_quote_name(agent.name)}"
+                f"there is no terminal to ask: confirm with --confirm {shlex.quote(agent.name)}"
             )
         confirm = click.prompt(f"This deletes {agent.name} of {agent.tenant_slug} for good. Type its name")
     with tenant_transaction(agent.tenant_id):
@@ -192,10 +193,6 @@ def _percept_output(agent: ChosenAgent, percept: Percept, *, is_due_now: bool, *
         text = f"{agent.name} is {status} and will perceive it when its heartbeats go on."
     value = {"id": percept.id, "agent": agent.name, "tenant": agent.tenant_slug, **details}
     return Output({**value, "agent_status": status}, text=text)
-
-
-def _quote_name(name: str) -> str:
-    return f'"{name}"' if " " in name or "'" in name else name
 
 
 @with_agent

@@ -21,10 +21,8 @@ from arbor.heartbeat.decision import DecisionVerdict
 from arbor.heartbeat.prompts.questions import sections_of
 from arbor.models.handles import is_reflex
 from arbor.telemetry import RecordedStep
-from config.cli.kit.output import short, stamp
+from config.cli.kit.output import cut, short, stamp
 
-#: The longest text of a step, action or dropped item that is shown; the JSON has the full text.
-_MAX_LENGTH = 100
 _COLORS = {
     HeartbeatStatus.DONE: "green",
     HeartbeatStatus.FAILED: "red",
@@ -127,7 +125,7 @@ def render_step(step: dict[str, Any]) -> Text:
     line.append(f" {step['duration_ms']:>9.2f} ms")
     if step["changed"]:
         # The JSON has the full text; people find the content in the sections below.
-        line.append("  " + _cut("; ".join(step["changed"])), style="dim")
+        line.append("  " + cut("; ".join(step["changed"])), style="dim")
     return line
 
 
@@ -221,7 +219,7 @@ def _actions(actions: list[dict[str, Any]]) -> Table:
     for action in actions:
         ran = action["verdict"] == DecisionVerdict.RUN
         params = json.dumps(action["params"], ensure_ascii=False) if action["params"] else ""
-        what = Text.assemble((action["action"], "bold"), f" {_cut(params)}" if params else "")
+        what = Text.assemble((action["action"], "bold"), f" {cut(params)}" if params else "")
         verdict = Text(
             action["verdict"].replace("_", " ") if not ran else action.get("outcome", "run"),
             style="green" if ran and action.get("outcome") == "success" else "yellow",
@@ -239,8 +237,4 @@ def goal_line(change: dict[str, Any]) -> str:
 
 def _dropped_line(item: dict[str, Any]) -> str:
     value = json.dumps(item["value"], ensure_ascii=False, default=str)
-    return f"{escape(item['path'])} = {escape(_cut(value))}: {escape(item['reason'])}"
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= _MAX_LENGTH else text[: _MAX_LENGTH - 1] + "…"
+    return f"{escape(item['path'])} = {escape(cut(value))}: {escape(item['reason'])}"

@@ -11,7 +11,7 @@ from django.db.migrations.executor import MigrationExecutor
 from apps.tenants.checks import find_role_faults, find_table_faults
 from apps.tenants.scope import APP, SERVING
 from config.cli.checks.finding import Finding, fail, name_first, ok, warn
-from config.database_errors import explain_missing_database
+from config.database_errors import explain_missing_database, first_line
 
 #: Run under each role, which also shows that the role can sign in.
 SERVER_VERSION = "SELECT current_setting('server_version')"
@@ -37,7 +37,7 @@ def check_database() -> Finding:
             where = settings.DATABASES[alias]
             return fail(
                 "database",
-                f"{where['USER']} cannot sign in at {where['HOST']}:{where['PORT']}: {str(error).strip().splitlines()[0]}",
+                f"{where['USER']} cannot sign in at {where['HOST']}:{where['PORT']}: {first_line(error)}",
                 "start it (`arbor up`), or correct DATABASE_URL and run `arbor prepare`",
             )
     return ok("database", f"PostgreSQL {version}")

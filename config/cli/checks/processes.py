@@ -1,4 +1,4 @@
-"""Check the broker, the scheduler, the workers with their backlogs, the API, the web and the history."""
+"""Check the broker, the scheduler, the workers, maintenance, the outbox, the API, the web and the history."""
 
 from __future__ import annotations
 

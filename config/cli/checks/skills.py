@@ -10,7 +10,7 @@ _MAX_NAMED = 5
 
 
 def check_skills() -> Finding:
-    """Check that every file of a skill is valid and loaded, and that agents use latest versions, whose files exist."""
+    """Check that every file of a skill is valid and loaded, and that agents use the latest versions, whose files exist."""
     found = compare_global_skills()
     faults = [f"{file.path}: {' '.join(file.fault.split())}" for file in found.unreadable]
     if found.outdated:

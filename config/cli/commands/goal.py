@@ -69,7 +69,7 @@ _plan = group(
     ),
     _goal_command(
         "abandon",
-        "Abandon a goal's active plan and its open steps.",
+        "Abandon a goal's active plan, or its latest draft, with the open steps.",
         option("--reason", required=True, help="The reason; the agent reads it."),
         option("--draft", "a_draft", is_flag=True, help="Abandon the latest draft, not the active plan."),
         run="goals.plans:abandon",

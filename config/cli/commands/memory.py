@@ -283,7 +283,7 @@ _memory = group(
     *KNOWLEDGE,
     agent_command(
         "thoughts",
-        "List an agent's last 50 thoughts in heartbeats and conversations, the latest first.",
+        "List an agent's thoughts in heartbeats and conversations, the latest first.",
         limit_option(MAX_THOUGHTS, short="-n"),
         run="memory.mind:list_thoughts",
         examples=("arbor memory thoughts Vega -n 5",),

@@ -118,7 +118,7 @@ _worker = command(
 
 _scheduler = command(
     "scheduler",
-    "Run the scheduler, which publishes the periodic tasks. One per installation is enough; two do no harm.",
+    "Run the scheduler, which publishes the periodic tasks. One per installation is enough; more do no harm.",
     run="installation.celery_process:scheduler",
     json=False,
     needs_django=False,
@@ -176,7 +176,7 @@ _openapi = command(
 
 _flower = command(
     "flower",
-    "Run Flower, the view of the queues. It asks for the operator's name and password.",
+    "Run Flower, the view of the queues. It asks for the name and password of a superuser's account.",
     option(
         "--host",
         envvar="ARBOR_FLOWER_HOST",

@@ -88,9 +88,9 @@ _belief = group(
     ),
     agent_command(
         "filter",
-        "Add a rule by which a belief colors what comes to mind, or remove its rules.",
+        "Add a memory filter to a belief, or remove all its memory filters.",
         argument("belief_id", metavar="ID"),
-        option("--effect", type=one_of(FilterEffect), help="The effect of the rule on memories that match."),
+        option("--effect", type=one_of(FilterEffect), help="Its effect on memories that match."),
         option(
             "--word",
             "patterns",
@@ -98,7 +98,7 @@ _belief = group(
             help="A word or phrase of matching memories; `word*` matches its forms.",
         ),
         types_option("Only memories of these types match."),
-        option("--clear", is_flag=True, help="Remove all rules of the belief."),
+        option("--clear", is_flag=True, help="Remove all memory filters of the belief."),
         _audit_reason(),
         run="selves.beliefs:edit_filters",
         examples=("arbor self belief filter Vega 0c5512aa --effect dim --word gossip",),

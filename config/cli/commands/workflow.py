@@ -21,7 +21,12 @@ def _options(*, new: bool) -> tuple[click.Option, ...]:
             metavar="FIELDS",
             help=f"Its schedule: minute, hour, day, month, weekday; '' for none.{unchanged}",
         ),
-        option("--zone", metavar="ZONE", default=None, help="The time zone of the schedule.  [default: UTC]"),
+        option(
+            "--zone",
+            metavar="ZONE",
+            default=None,
+            help=f"The time zone of the schedule.{unchanged or '  [default: UTC]'}",
+        ),
         option(
             "--input",
             "values",

@@ -32,9 +32,8 @@ from config.cli.kit.output import cut, format_relative_time, short
 from config.cli.kit.tenancy import (
     ChosenAgent,
     actor,
-    choose_tenant,
     tenant_or_all,
-    with_optional_agent,
+    with_agent,
 )
 from config.cli.kit.text_files import read_text
 
@@ -88,9 +87,9 @@ def list_hooks(tenant_slug: str | None) -> Output:
     )
 
 
-@with_optional_agent
+@with_agent
 def create(
-    agent: ChosenAgent | None,
+    agent: ChosenAgent,
     *,
     name: str,
     kind: str,
@@ -99,10 +98,8 @@ def create(
     header: str,
     urgent_from: float | None,
     secret_file: TextIO | None,
-    tenant_slug: str | None,
 ) -> Output:
     """Create a hook. Its secret is shown once."""
-    assert agent is not None
     new = NewHook(
         name=name,
         agent_id=agent.id,
@@ -113,7 +110,7 @@ def create(
         urgent_from=urgent_from,
         secret=_read_secret(secret_file),
     )
-    with tenant_transaction(choose_tenant(tenant_slug).id):
+    with tenant_transaction(agent.tenant_id):
         return _secret_output(create_hook(new, actor=actor()), "is ready")
 
 

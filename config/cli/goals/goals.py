@@ -14,7 +14,7 @@ from arbor.goals.values import GoalLayer, GoalSource, GoalState, GoalType
 from config.cli.goals.views import goal_details, goal_rows, goal_table, goal_text
 from config.cli.kit.declarations import Output
 from config.cli.kit.lookup import find_goal
-from config.cli.kit.output import SHORT
+from config.cli.kit.output import short
 from config.cli.kit.tenancy import ChosenAgent, actor, in_agent_transaction
 
 
@@ -137,5 +137,5 @@ def _goal_output(agent: ChosenAgent, changed: Goal, state: str) -> Output:
             "state": changed.state,
             "fraction": changed.fraction,
         },
-        text=f"[bold]{escape(changed.title)}[/bold] ({str(changed.id)[-SHORT:]}) {state}.",
+        text=f"[bold]{escape(changed.title)}[/bold] ({short(changed.id)}) {state}.",
     )

@@ -70,7 +70,7 @@ def meet(agent: ChosenAgent, *, goal_name: str, dependency: str) -> Output:
 
 @in_agent_transaction
 def abandon(agent: ChosenAgent, *, goal_name: str, reason: str, a_draft: bool) -> Output:
-    """Abandon a goal's active plan and its open steps."""
+    """Abandon a goal's active plan, or its latest draft, with the open steps."""
     goal = find_goal(agent, goal_name)
     status = PlanStatus.DRAFT if a_draft else PlanStatus.ACTIVE
     return _plan_output(

@@ -17,7 +17,7 @@ from arbor.clock import SystemClock
 from arbor.goals.conditions import unmet
 from arbor.goals.values import GoalState
 from config.cli.kit.columns import OutputColumn, table_of
-from config.cli.kit.output import SHORT, cut, short
+from config.cli.kit.output import cut, short
 
 #: The most memories, notes and intents of a goal that are shown.
 _MAX_SHOWN = 20
@@ -30,7 +30,7 @@ def goal_rows(agent_id: UUID, *, with_closed: bool) -> list[dict[str, Any]]:
     rows = [view.model_dump(mode="json") for view in views]
     if with_closed:
         states = [state for state in GoalState if not state.is_open]
-        closed = Goal.objects.filter(agent_id=agent_id, state__in=states).order_by("-touched_at")
+        closed = Goal.objects.filter(agent_id=agent_id, state__in=states).order_by("-touched_at", "-id")
         rows += [_closed_row(goal) for goal in closed]
     return rows
 
@@ -94,7 +94,7 @@ def goal_details(goal: Goal, *, agent_name: str) -> dict[str, Any]:
             for part in Goal.objects.filter(parent_id=goal.id).order_by("id")
         ],
         "blocked_by": blocker.title if blocker else goal.blocked_by,
-        "notes": list(goal.notes.order_by("-at").values_list("text", flat=True)[:_MAX_SHOWN]),
+        "notes": list(goal.notes.order_by("-at", "-id").values_list("text", flat=True)[:_MAX_SHOWN]),
         "plans": [plan_value(plan) for plan in plans_of(goal.id)],
         "intents": list(
             goal.intents.order_by("-id").values(
@@ -150,7 +150,7 @@ def plan_lines(plan: dict[str, Any]) -> Iterator[str]:
         "risk": plan["risk"],
     }
     about = "".join(f", {name} {value:g}" for name, value in estimates.items() if value is not None)
-    yield f"[bold]plan[/bold] {plan['id'][-SHORT:]}: {plan['status']}{about}" + _reason_suffix(plan["reason"])
+    yield f"[bold]plan[/bold] {short(plan['id'])}: {plan['status']}{about}" + _reason_suffix(plan["reason"])
     waiting = unmet(plan["dependencies"], plan["met"])
     for dependency in plan["dependencies"]:
         yield f"  {'waits for' if dependency in waiting else 'met:'} {escape(dependency)}"
@@ -163,7 +163,7 @@ def plan_lines(plan: dict[str, Any]) -> Iterator[str]:
 
 def _goal_lines(goal: dict[str, Any]) -> Iterator[str]:
     rule = f", by rule {goal['rule']}" if goal["rule"] else ""
-    yield f"[bold]{escape(goal['title'])}[/bold] ({goal['id'][-SHORT:]})"
+    yield f"[bold]{escape(goal['title'])}[/bold] ({short(goal['id'])})"
     yield (
         f"{goal['state']}, {goal['layer']} to {goal['type']}, priority {goal['priority']}, from {goal['source']}{rule},"
         f" {goal['fraction']:.0%} done, {goal['effort']} heartbeats"

@@ -11,8 +11,8 @@ from arbor.errors import ServerError
 from config.environment import data_dir
 from config.supervisor.run_folder import RunFolder, end_orphans, find_orphans
 
-#: The supervisor needs at most 10 s for all its parts.
-STOPPED_WITHIN_S = 15
+#: The supervisor needs at most 5 s for each of three layers of parts, and 2 s for orphans.
+STOPPED_WITHIN_S = 20
 
 
 def down() -> None:

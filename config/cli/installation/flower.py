@@ -98,7 +98,7 @@ def make_server(app: Celery, check: Check) -> Flower:
     server = GuardedFlower(capp=app, options=options, **urls_settings)
     server.check = check
     server.checking = ThreadPoolExecutor(max_workers=1, thread_name_prefix="sign-in")
-    # Flower serves this page without a password, with the names of tasks and workers.
+    # Without `GuardedFlower`, Flower would serve this page to everybody, with the names of tasks and workers.
     server.add_handlers(r".*", [(r"/metrics", NotFoundErrorHandler)])
     return server
 

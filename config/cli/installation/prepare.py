@@ -1,4 +1,4 @@
-"""Prepare a database for the first start of the processes; run again, it changes nothing."""
+"""Prepare a database for this version's processes; run again, it changes nothing."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def _load_skills() -> None:
 
 
 def _endorse_agents() -> None:
-    """Create the System Authority, and endorse agents from before endorsements."""
+    """Create the System Authority, and endorse the agents that have no endorsement."""
     done = endorse_all_agents(actor=ACTOR)
     if done.endorsed:
         click.echo(f"endorsed {done.endorsed} agents")

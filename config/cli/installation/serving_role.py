@@ -13,6 +13,7 @@ from django.db import OperationalError, connections
 from apps.tenants.checks import find_role_faults
 from apps.tenants.scope import APP
 from arbor.errors import ConfigurationInvalid
+from config.database_errors import first_line
 
 
 def refuse_unsafe_role() -> None:
@@ -28,7 +29,7 @@ def refuse_unsafe_role() -> None:
         faults = find_role_faults()
     except OperationalError as error:
         reason = (
-            f"the database does not answer: {str(error).strip().partition('\n')[0]}"
+            f"the database does not answer: {first_line(error)}"
             if settings.ARBOR_HAS_DATABASE
             else "no database is configured"
         )

@@ -34,7 +34,7 @@ from config.supervisor.supervisor import Supervisor
 
 #: The default ports; the usual ports often belong to another server of the machine.
 POSTGRES_PORT, VALKEY_PORT = 5442, 6389
-#: Variables whose values must never reach the log.
+#: The endings of variables whose values must never reach the log.
 _SECRET_ENDINGS = ("_KEY", "_TOKEN", "_PASSWORD", "_SECRET")
 
 
@@ -164,7 +164,7 @@ def _choose_port(title: str, wanted: int, host: str, reserved: set[int]) -> int:
 
 
 def _print_moved_port(title: str, wanted: int, actual: int) -> None:
-    if actual != wanted:
+    if wanted and actual != wanted:
         _print_step(f"port {wanted} is taken: {title} listens on {click.style(str(actual), bold=True)}")
 
 

@@ -73,7 +73,7 @@ def serve(*, host: str, port: int, processes: int) -> None:
     ).run()
 
 
-#: The seconds within which a request must arrive, from the connection's first byte or the end of the request before.
+#: The seconds within which a request must arrive: the first from the start of its connection, a further one from its first byte.
 ARRIVES_WITHIN_S = 10.0
 #: The seconds that a read or a write of a socket may block a thread: a client that does not take its response loses it.
 BLOCKS_AT_MAX_S = 10

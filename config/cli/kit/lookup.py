@@ -61,7 +61,7 @@ def find_in_tenant(model: type[Model], text: str) -> UUID:
 
 
 def tenant_of_row(model: type[Model], text: str, slug: str | None) -> UUID:
-    """Return the named tenant, the only one, or the one with the row that a text names. Raises NotFound."""
+    """Return the id of the named tenant, of the default one, or of the one with the row that a text names. Raises NotFound."""
     return tenant_having(
         lambda: _filter_rows(model._default_manager.all(), text),
         what=f"{_with_article(model)} {text!r}",
@@ -71,7 +71,7 @@ def tenant_of_row(model: type[Model], text: str, slug: str | None) -> UUID:
 
 
 def tenant_of_name(model: type[Model], name: str, slug: str | None) -> UUID:
-    """Return the named tenant, the only one, or the one with a row of that name. Raises NotFound."""
+    """Return the id of the named tenant, of the default one, or of the one with a row of that name. Raises NotFound."""
     return tenant_having(
         lambda: model._default_manager.filter(name=name.strip()),
         what=f"{_with_article(model)} {name!r}",

@@ -109,9 +109,7 @@ def audit_act(agent: ChosenAgent, message: str, **detail: Any) -> None:
 
 def choose_tenant(slug: str | None) -> Tenant:
     """Return the named tenant, or the default one. Raises NotFound, and UsageError where there are several."""
-    if slug is not None:
-        return tenant_by_slug(slug)
-    tenant = default_tenant()
+    tenant = named_or_default_tenant(slug)
     if tenant is not None:
         return tenant
     slugs = all_slugs()
@@ -120,6 +118,11 @@ def choose_tenant(slug: str | None) -> Tenant:
     raise click.UsageError(
         f"there are several tenants ({', '.join(slugs)}): choose one with --tenant SLUG, or ARBOR_TENANT"
     )
+
+
+def named_or_default_tenant(slug: str | None) -> Tenant | None:
+    """Return the named tenant; without a name, the default one or None. Raises NotFound."""
+    return default_tenant() if slug is None else tenant_by_slug(slug)
 
 
 def default_tenant() -> Tenant | None:
@@ -139,7 +142,7 @@ def tenant_or_all(slug: str | None, *, reason: str) -> Iterator[Tenant | None]:
 
     Yields the tenant, or None. Raises NotFound.
     """
-    tenant = tenant_by_slug(slug) if slug else default_tenant()
+    tenant = named_or_default_tenant(slug)
     if tenant is not None:
         with tenant_transaction(tenant.id):
             yield tenant
@@ -153,7 +156,7 @@ def tenant_having(rows: Callable[[], QuerySet[Any]], *, what: str, slug: str | N
 
     Raises NotFound, with the hint, and UsageError where several tenants have such rows.
     """
-    tenant = tenant_by_slug(slug) if slug else default_tenant()
+    tenant = named_or_default_tenant(slug)
     if tenant is not None:
         return tenant.id
     with across_tenants(actor=actor(), reason=f"{LOOKUP_VERB} {what}"):
@@ -172,7 +175,7 @@ def choose_agent(name: str, slug: str | None) -> ChosenAgent:
 
     Raises NotFound, and UsageError for agents of that name in several tenants. A search across tenants is audited.
     """
-    tenant = tenant_by_slug(slug) if slug else default_tenant()
+    tenant = named_or_default_tenant(slug)
     if tenant is not None:
         with tenant_transaction(tenant.id):
             return _chosen_agent(agent_by_name(name), tenant.slug)

@@ -28,7 +28,7 @@ log = structlog.get_logger(__name__)
 @with_agent
 def list_buffer(agent: ChosenAgent, *, text: str | None, limit: int) -> Output:
     """List the items in an agent's buffer."""
-    items = _latest(agent, limit) if text is None else _search(agent, text, limit)
+    items = _most_important(agent, limit) if text is None else _search(agent, text, limit)
     missing = "buffer is empty" if text is None else "buffer has nothing about it"
     return listing(
         "held",
@@ -52,12 +52,12 @@ ITEM_COLUMNS = (
 )
 
 
-def _latest(agent: ChosenAgent, limit: int) -> list[BufferItem]:
+def _most_important(agent: ChosenAgent, limit: int) -> list[BufferItem]:
     with tenant_transaction(agent.tenant_id):
         items = BufferItem.objects.filter(
             agent_id=agent.id, expires_at__gt=datetime.now(UTC), promoted_to__isnull=True
         ).defer("embedding", "lexical")
-        return list(items.order_by("-importance", "expires_at")[:limit])
+        return list(items.order_by("-importance", "expires_at", "id")[:limit])
 
 
 def _search(agent: ChosenAgent, text: str, limit: int) -> Sequence[Any]:

@@ -48,7 +48,7 @@ RELATED_COLUMNS = (
     OutputColumn("relation", "relation"),
     OutputColumn("name", "related cluster"),
 )
-#: The most active clusters whose activation is shown.
+#: The most clusters whose activation is shown: those with the highest.
 _MAX_ACTIVE = 20
 
 
@@ -64,7 +64,9 @@ def list_clusters(agent: ChosenAgent, *, limit: int) -> Output:
         value=lambda cluster: active.get(cluster.id, 0.0),
         cell=lambda activation: number(activation) if activation else "",
     )
-    clusters = Cluster.objects.filter(agent_id=agent.id).defer("centroid").order_by("-importance", "-size")
+    clusters = (
+        Cluster.objects.filter(agent_id=agent.id).defer("centroid").order_by("-importance", "-size", "id")
+    )
     return listing(
         "clusters",
         list(clusters[:limit]),

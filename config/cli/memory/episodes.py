@@ -26,7 +26,7 @@ def _show_all(agent: ChosenAgent, limit: int) -> Output:
     episodes = Episode.objects.filter(agent_id=agent.id).defer("embedding", "lexical")
     return listing(
         "episodes",
-        list(episodes.order_by("-last_at")[:limit]),
+        list(episodes.order_by("-last_at", "-id")[:limit]),
         EPISODE_COLUMNS,
         about={"agent": agent.name},
         empty=f"{agent.name} has no episode yet.",

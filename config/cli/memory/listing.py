@@ -141,7 +141,7 @@ SNIPPET_COLUMNS = (
 def list_code(agent: ChosenAgent, *, about: str | None, limit: int) -> Output:
     """List an agent's code snippets, the latest first."""
     if about is None:
-        snippets = list(CodeSnippet.objects.filter(agent_id=agent.id)[:limit])
+        snippets = list(CodeSnippet.objects.filter(agent_id=agent.id).order_by("-created_at", "-id")[:limit])
     else:
         snippets = find_code(agent_id=agent.id, text=about, limit=limit)
     return listing(

@@ -13,13 +13,12 @@ from apps.fleet.seeds.saving import save_seed
 from apps.memories.services.embedding.minds import check_dimension, installation_model
 from apps.memories.services.embedding.reembed import ModelSwitch, Move, Reembedding, find_moves
 from apps.memories.services.jobs.health import read_health
-from apps.tenants.services import tenant_by_slug
 from arbor.embedding.models import EmbeddingModel
 from arbor.memory.maintenance.health import HealthState
 from arbor.seeds.saving import SeedReason
 from config.cli.kit.declarations import ExitCode, Output
 from config.cli.kit.output import progress_bar, table
-from config.cli.kit.tenancy import ChosenAgent, actor, default_tenant, with_optional_agent
+from config.cli.kit.tenancy import ChosenAgent, actor, named_or_default_tenant, with_optional_agent
 
 
 def show_health() -> Output:
@@ -82,7 +81,7 @@ def reembed(
 ) -> Output:
     """Move agents to another embedding model or dimension, while they run."""
     model = _model_of_options(name, dimension)
-    tenant = tenant_by_slug(tenant_slug) if tenant_slug else default_tenant()
+    tenant = named_or_default_tenant(tenant_slug)
     moves = find_moves(
         model=model,
         actor=actor(),

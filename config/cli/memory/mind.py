@@ -53,7 +53,7 @@ def rebuild(agent: ChosenAgent, *, dry_run: bool) -> Output:
 
 @in_agent_transaction
 def list_thoughts(agent: ChosenAgent, *, limit: int) -> Output:
-    """List an agent's last 50 thoughts in heartbeats and conversations, the latest first."""
+    """List an agent's thoughts in heartbeats and conversations, the latest first."""
     return listing(
         "thoughts",
         thoughts_of(agent_id=agent.id, limit=limit),

@@ -39,7 +39,7 @@ def list_proposals(agent: ChosenAgent, *, with_decided: bool) -> Output:
         proposals = proposals.filter(status=ProposalStatus.PENDING)
     return bounded_listing(
         "proposals",
-        proposals.order_by("-created_at"),
+        proposals.order_by("-created_at", "-id"),
         PROPOSAL_COLUMNS,
         about={"agent": agent.name},
         empty=f"Nothing waits for a decision about {escape(agent.name)}.",

@@ -169,6 +169,8 @@ def test_a_name_of_two_tenants_requires_the_tenant(arbor: Arbor, two_tenants: tu
     [
         (["show", "Sirius"], 1, "no tenant has an agent 'Sirius'"),
         (["show", "Sirius", "--tenant", "acme"], 1, "there is: none yet"),
+        (["show", "Sirius", "--tenant", ""], 1, "no tenant ''"),
+        (["list", "--tenant", ""], 1, "no tenant ''"),
         (["create", "Vega", "--template", "Scout"], 2, "several tenants (acme, globex)"),
         (["create", "Vega", "--template", "Scout", "--tenant", "acne"], 1, "no tenant 'acne'"),
         (["create", "Vega", "--template", "Scot", "--tenant", "acme"], 1, "no template 'Scot'"),

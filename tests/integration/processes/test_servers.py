@@ -258,6 +258,16 @@ class TestPorts:
         ports = [plan.web_port, plan.api_port, plan.flower_port]
         assert used < ports[0] < ports[1] < ports[2]
 
+    def test_any_port_is_not_reported_as_a_moved_one(
+        self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        monkeypatch.setenv("ARBOR_DATA_DIR", str(tmp_path))
+        monkeypatch.setenv("DATABASE_URL", "postgres://arbor@127.0.0.1/arbor")
+        monkeypatch.setenv("CELERY_BROKER_URL", "redis://127.0.0.1")
+        monkeypatch.setenv("ARBOR_API_PORT", "0")
+        assert make_plan(RunFolder(tmp_path), only=frozenset({"api"}), demo=False).api_port > 0
+        assert "is taken" not in capsys.readouterr().out
+
 
 SCRIPT = """
 import sys, time

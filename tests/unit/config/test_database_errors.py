@@ -41,6 +41,11 @@ def test_a_server_that_fails_is_not_said_to_be_away() -> None:
     assert explained == "the database failed: could not extend file: No space left on device"
 
 
+def test_an_error_without_a_message_is_named_by_its_class() -> None:
+    explained = explain_database_error(RuntimeError(), SETTINGS)
+    assert explained == "the database does not answer: RuntimeError. Is `arbor up` running?"
+
+
 def test_an_external_database_that_is_away_names_its_setting() -> None:
     external = SimpleNamespace(ARBOR_HAS_DATABASE=True, ARBOR_RUNS_HERE=False, ARBOR_DERIVED_ROLES={})
     explained = explain_database_error(RuntimeError("connection refused"), external)

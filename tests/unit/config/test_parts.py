@@ -10,10 +10,12 @@ from typing import Any
 
 import pytest
 
+from config.cli.installation.down import STOPPED_WITHIN_S
 from config.cli.installation.parts import NAMES, InstallationPlan, parts_of
 from config.pools import POOLS
 from config.supervisor.launch import Launch
 from config.supervisor.managed_process import ManagedProcess, Unit, restart_delay_s
+from config.supervisor.supervisor import ORPHAN_EXIT_WITHIN_S
 from tests.unit.config.builders import installation_plan
 
 
@@ -31,6 +33,15 @@ def test_everything_waits_for_the_database_to_be_prepared(plan: Any) -> None:
     assert set(parts["prepare"].needs) == {"postgres", "valkey", "fork-server"}
     assert {name: parts[name].needs[0] for name in NAMES} == dict.fromkeys(NAMES, "prepare")
     assert {name for name in NAMES if len(parts[name].needs) > 1} == {"api"}
+
+
+def test_down_waits_as_long_as_the_parts_may_take_to_stop(plan: Any) -> None:
+    left, longest_s = by_name(plan()), 0.0
+    while left:
+        needed = {need for part in left.values() for need in part.needs}
+        layer = [left.pop(name) for name in left.keys() - needed]
+        longest_s += max(0.0 if part.once else part.stop_within_s for part in layer)
+    assert longest_s + ORPHAN_EXIT_WITHIN_S < STOPPED_WITHIN_S
 
 
 def test_the_api_starts_after_all_that_people_wait_for(plan: Any) -> None:
