@@ -138,7 +138,7 @@ class NewRelation:
 
 
 def relate(*, agent_id: UUID, new: NewRelation) -> TraversedEdge:
-    """Create a relation of two nodes of one agent in the open transaction; an existing relation gets the higher weight.
+    """Create a relation of two nodes of one agent in the open transaction; an existing one gets the higher weight and the new note, if any.
 
     Marks affected neighborhoods stale. If one end is a belief, the caller must update the trust of the other end.
     Raises NotFound for nodes of other agents. Four statements, and one more for a belief.
