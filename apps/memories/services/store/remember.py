@@ -49,8 +49,9 @@ class MemoryWriter:
     def place(self, wanted: Sequence[StoreRequest]) -> list[StoreResult]:
         """Decide for each memory whether it is new or merged, and return the decisions for each request, in order.
 
-        The results are those of `store` for one request after the other, but nothing is written yet. At most three statements for
-        all requests: locks, existing memories with the same words, near duplicates; the last is repeated for an agent with two requests.
+        The results are those of `store` for one request after the other. Nothing is written yet, unless an earlier call restored a
+        memory that the search for near duplicates must find. At most three other statements for all requests: locks, existing memories
+        with the same words, near duplicates; the last is repeated for an agent with two requests.
         Raises NotFound for an agent that does not exist, and Invalid for vectors that do not fit the model.
         """
         results = [StoreResult(ids=(), duplicates=frozenset()) for _ in wanted]
