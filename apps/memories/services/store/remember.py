@@ -162,7 +162,7 @@ def store(
     later one, unless it is an event, has evolved from the other. Memories without an importance or a retention are appraised. `model`
     made the vectors; vectors of another model than the agent's are not stored.
 
-    Three statements for any number of memories; one more with vectors of memories without a session (four for many), one more with
+    Four statements for any number of new memories; one more with vectors of memories without a session (four for many), one more with
     episodic memories, up to six for reinforced memories, and two for evolved ones. Raises Invalid for vectors that do not fit the
     memories or the model, and NotFound for the agent.
     """
