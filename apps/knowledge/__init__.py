@@ -1,1 +1,1 @@
-"""Documents, their passages and skills as rows."""
+"""Documents, their passages, skills, and subscriptions to signals as rows."""

@@ -83,22 +83,22 @@ def with_parent[K: Hashable](
     return changed
 
 
-def with_merged[K: Hashable](parents: Mapping[K, K | None], *, retained: K, absorbed: K) -> dict[K, K | None]:
-    """Return the hierarchy with `absorbed` merged into `retained`, which inherits the narrower concepts of `absorbed`.
+def with_merged[K: Hashable](parents: Mapping[K, K | None], *, retained: K, gone: K) -> dict[K, K | None]:
+    """Return the hierarchy with `gone` merged into `retained`, which inherits the narrower concepts of `gone`.
 
-    Where `retained` was below `absorbed`, or had no parent and was not above `absorbed`, it gets the parent of `absorbed`.
+    Where `retained` was below `gone`, or had no parent and was not above `gone`, it gets the parent of `gone`.
     Raises Invalid for a concept and itself, and as `flatten` does.
     """
-    if retained == absorbed:
+    if retained == gone:
         raise Invalid(f"a concept cannot be merged with itself: {retained}")
     changed: dict[K, K | None] = {
-        concept: retained if parent == absorbed else parent
+        concept: retained if parent == gone else parent
         for concept, parent in parents.items()
-        if concept != absorbed
+        if concept != gone
     }
     above = flatten(parents)
-    if absorbed in above[retained] or (parents[retained] is None and retained not in above[absorbed]):
-        changed[retained] = parents[absorbed]
+    if gone in above[retained] or (parents[retained] is None and retained not in above[gone]):
+        changed[retained] = parents[gone]
     flatten(changed)
     return changed
 

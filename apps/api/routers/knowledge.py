@@ -15,7 +15,8 @@ from apps.api.requests import access_of
 from apps.api.routers.memories import Changed, require_own_memories
 from apps.api.rows import Input
 from apps.heartbeats.services.reports.promotion_candidates import MAX_SHOWN, promotion_candidates
-from apps.memories.services.retention.pins import REASON_LENGTH, pin, unpin
+from apps.memories.services.retention.archive import REASON_LENGTH
+from apps.memories.services.retention.pins import pin, unpin
 from apps.memories.services.retention.quotas import read_quotas
 from arbor.memory.values import MemoryType
 

@@ -77,7 +77,7 @@ class FileResult:
     name: str
     change: FileChange
     document_id: UUID | None = None
-    #: None: the workers will index the document, or one of them does.
+    #: None: the workers will index the document, or one of them does; or the file was refused or is gone.
     indexing: IndexingStatus | None = None
     passages: int = 0
     #: Why the file was refused or could not be indexed; empty for no error.

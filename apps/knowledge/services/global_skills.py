@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,7 +17,13 @@ from apps.knowledge.services.skill_room import lock_skill_sizes
 from apps.knowledge.services.skill_users import SkillChange, find_skill_users, update_skill_users
 from apps.knowledge.services.skills import skill_tokens
 from apps.tenants.scope import OPS, ops_scope
-from arbor.knowledge.skill_files import UnreadableSkill, read_folders, shipped_folder, stamp_of
+from arbor.knowledge.skill_files import (
+    FoundSkills,
+    UnreadableSkill,
+    read_folders,
+    shipped_folder,
+    stamp_of,
+)
 from arbor.knowledge.skills import SkillFile
 
 log = structlog.get_logger(__name__)
@@ -75,7 +81,6 @@ def load_global_skills(*, actor: str) -> GlobalSkillChanges:
     found = read_folders(skill_folders())
     for file in found.unreadable:
         log.warning("skill_load_failed", path=file.path, error=file.fault)
-    unreadable = {Path(file.path).parent.name for file in found.unreadable}
     with transaction.atomic(using=OPS):
         lock_skill_sizes()
         rows = {row.name: row for row in GlobalSkill.objects.using(OPS)}
@@ -84,7 +89,8 @@ def load_global_skills(*, actor: str) -> GlobalSkillChanges:
         for name, skill in found.skills.items():
             if name in changed or name not in rows:
                 _write(rows.get(name) or GlobalSkill(name=name), skill, is_new=name not in rows, actor=actor)
-        withdrawn = _withdraw(rows, present=found.skills.keys() | unreadable)
+        withdrawn = _names_without_file(rows, found)
+        GlobalSkill.objects.using(OPS).filter(name__in=withdrawn).update(is_present=False)
         added = [name for name in found.skills if name not in rows]
         changes = GlobalSkillChanges(
             added=added,
@@ -114,11 +120,11 @@ def _changes(rows: Mapping[str, GlobalSkill], skills: Mapping[str, SkillFile]) -
     }
 
 
-def _withdraw(rows: Mapping[str, GlobalSkill], *, present: Set[str]) -> list[str]:
-    """Withdraw the skills whose file is gone, and return their names."""
-    withdrawn = [name for name, row in rows.items() if row.is_present and name not in present]
-    GlobalSkill.objects.using(OPS).filter(name__in=withdrawn).update(is_present=False)
-    return withdrawn
+def _names_without_file(rows: Mapping[str, GlobalSkill], found: FoundSkills) -> list[str]:
+    """Return the names of skills that are not withdrawn and whose file is gone; an unreadable file is not gone."""
+    unreadable = {Path(file.path).parent.name for file in found.unreadable}
+    present = found.skills.keys() | unreadable
+    return [name for name, row in rows.items() if row.is_present and name not in present]
 
 
 def _write(row: GlobalSkill, skill: SkillFile, *, is_new: bool, actor: str) -> None:
@@ -155,6 +161,7 @@ class SkillFindings:
     """The findings of a check of the global skills: unreadable files, skills to load, withdrawn skills in use, retained versions."""
 
     unreadable: Sequence[UnreadableSkill]
+    #: The skills whose file is new, changed or gone since the last load.
     outdated: Sequence[str]
     withdrawn_in_use: Sequence[str]
     #: The agents that keep an earlier version, each with the skill.
@@ -176,7 +183,13 @@ def compare_global_skills() -> SkillFindings:
         retained = [f"{row.agent.name} ({row.name})" for row in retained_rows]
     return SkillFindings(
         unreadable=found.unreadable,
-        outdated=sorted(_changes(rows, found.skills).keys() | (found.skills.keys() - rows)),
+        outdated=sorted(
+            {
+                *_changes(rows, found.skills),
+                *(found.skills.keys() - rows),
+                *_names_without_file(rows, found),
+            }
+        ),
         withdrawn_in_use=in_use,
         retained=retained,
         loaded=sum(row.is_present for row in rows.values()),

@@ -80,7 +80,7 @@ def _due(*, rests: bool) -> list[tuple[UUID, UUID]]:
 
 
 def _embed_missing(ends_at: float) -> tuple[int, int]:
-    """Embed passages without vectors, tenant by tenant; return how many, and 1 if the embedder failed."""
+    """Embed passages without vectors, tenant by tenant; return how many were embedded or refused, and 1 if the embedder failed."""
     with connections[OPS].cursor() as cursor:
         cursor.execute(queries.TENANTS_WITHOUT_VECTORS)
         tenants: list[UUID] = [tenant_id for (tenant_id,) in cursor.fetchall()]

@@ -167,7 +167,10 @@ def _statement(dimension: int) -> str:
 def passage_values(
     query: PassageQuery, vector: Sequence[float] | None, *, exact: int | None = None
 ) -> dict[str, Any]:
-    """Return the values of `passage_statement` besides the tenant; up to `exact` passages of a tenant are scanned, instead of HNSW."""
+    """Return the values of `passage_statement` besides the tenant.
+
+    A tenant of up to `exact` passages is scanned, a larger one searched by HNSW; None: ARBOR_SEARCH_EXACT_PASSAGES decides.
+    """
     terms = dict.fromkeys(term.index for term in query_terms(query.text) if term.index)
     if exact is None:
         # Without a vector, HNSW finds nothing.

@@ -111,9 +111,9 @@ def search_sources(
     limit: int = MAX_RESULTS,
     only: Sequence[SearchSource] = tuple(SearchSource),
 ) -> MemorySearch:
-    """Search sources in one round trip, in the open transaction, and merge their results.
+    """Search sources in the open transaction, and merge their results.
 
-    A source that fails or takes too long is named among the faults; the results of the others are returned.
+    One round trip, or two if HNSW found too few of the tenant's passages. A source that fails or takes too long is named among the faults; the results of the others are returned.
     """
     forbidden = [source for source in only if source is SearchSource.AUDIT and not audit]
     results, faults = _read_sources(query, [source for source in only if source not in forbidden])

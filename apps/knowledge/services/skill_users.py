@@ -23,7 +23,7 @@ from arbor.signals import SignalName, signal
 
 @dataclass(frozen=True, kw_only=True)
 class SkillChange:
-    """A new version of a global skill: the digests before and after, and the tokens after."""
+    """A new version of a global skill, or a file that is back: the digests before and after, and the tokens after."""
 
     before: str
     after: str

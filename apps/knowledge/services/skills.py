@@ -51,12 +51,12 @@ class FoundSkill:
     #: Whether an agent can still choose it: the folder has the file, or the tenant the skill.
     is_present: bool
     #: The number of the tenant's agents that use it.
-    agents: int = 0
+    agents: int
     #: The earlier version that the agent keeps, because the latest does not fit its models; empty: it uses the latest.
     retained_digest: str = ""
 
     @classmethod
-    def of(cls, row: Skill | GlobalSkill, *, agents: int = 0) -> FoundSkill:
+    def of(cls, row: Skill | GlobalSkill, *, agents: int) -> FoundSkill:
         """Return the skill of a row."""
         is_global = isinstance(row, GlobalSkill)
         return cls(
@@ -177,7 +177,7 @@ def skill_tokens(skill: SkillFile) -> int:
 def add_skill(*, text: str, actor: str) -> FoundSkill:
     """Add a skill of the current tenant. Raises SkillInvalid, AlreadyExists for a name in use, LimitReached.
 
-    It replaces a global skill of the same name, also for agents that use that skill already.
+    The new skill replaces a global one of the same name, also for agents that use the global one already.
     """
     skill = parse_skill(text)
     if Skill.objects.filter(name=skill.name).exists():
@@ -196,7 +196,7 @@ def add_skill(*, text: str, actor: str) -> FoundSkill:
     except IntegrityError as error:
         raise _exists(skill.name) from error
     _record(row, before=replaced.digest if replaced else "", actor=actor, verb="added")
-    return FoundSkill.of(row)
+    return find_skill(row.name)
 
 
 @transaction.atomic
@@ -212,21 +212,22 @@ def replace_skill(*, text: str, actor: str) -> FoundSkill:
     if row is None:
         raise NotFound(f"this tenant has no skill {skill.name!r} of its own; add it")
     if row.digest == skill.digest:
-        return FoundSkill.of(row)
+        return find_skill(row.name)
     before, tokens = row.digest, row.tokens
     _fill(row, skill)
     _check_room(row, before=tokens)
     _store_version(skill, actor=actor)
     row.save()
     _record(row, before=before, actor=actor, verb="changed")
-    return FoundSkill.of(row)
+    return find_skill(row.name)
 
 
 @transaction.atomic
 def delete_skill(*, name: str, actor: str) -> None:
     """Delete a skill of the current tenant; its versions stay, because recorded heartbeats name them.
 
-    Raises NotFound, and Invalid while agents use the skill and there is no global one of the same name.
+    Raises NotFound, Invalid while agents use the skill and there is no global one of the same name, and LimitReached when the
+    global one does not fit the window of an agent that uses the skill.
     """
     _lock_agents_with(name.strip())
     row: Skill | None = Skill.objects.select_for_update().filter(name=name.strip()).first()

@@ -18,6 +18,7 @@ from apps.maintenance.services.consolidation import maintain_episodes
 from apps.maintenance.services.recovery import recover_maintenance_calls
 from apps.memories.models import Episode, Memory
 from apps.memories.services.embedding.backlog import embed_backlog
+from apps.memories.services.jobs import summaries
 from apps.memories.services.jobs.episodes import close_episodes, episode_memories, recall_episodes
 from apps.memories.services.store.remember import remember
 from apps.tenants.models import Tenant, TenantStatus
@@ -107,6 +108,18 @@ def test_an_episode_of_two_memories_needs_no_model(mind: Agent, fleet: Fleet, se
     assert episode.summarized_by == "reflex/policy"
     assert episode.embedding is not None
     assert calls_of(mind) == []
+
+
+@pytest.mark.parametrize(("most", "read"), [(len(TALK), len(TALK)), (len(TALK) - 1, len(TALK) // 2)])
+def test_only_an_episode_beyond_the_limit_is_sampled(
+    mind: Agent, monkeypatch: pytest.MonkeyPatch, most: int, read: int
+) -> None:
+    monkeypatch.setattr(summaries, "_MAX_READ", most)
+    remember_talk(mind)
+    close_and_settle(mind)
+    with tenant_transaction(mind.tenant_id):
+        (episode,) = summaries.unsummarized_episodes(mind.id, limit=1)
+    assert len(episode.excerpts) == read
 
 
 def test_an_episode_without_active_memories_is_not_retried(mind: Agent, fleet: Fleet) -> None:

@@ -171,6 +171,7 @@ def test_the_doctor_names_files_and_withdrawn_skills(agent: Agent, write_skill: 
     with tenant_transaction(agent.tenant_id):
         choose_skills(agent_id=agent.id, names=["lamps"], actor=ACTOR)
     path.unlink()
+    assert "not loaded as they are: lamps" in check_skills().detail
     write_skill("ropes", text="no front matter")
     load_global_skills(actor=ACTOR)
     finding = check_skills()

@@ -60,6 +60,14 @@ def test_a_skill_has_unchanging_versions() -> None:
 
 
 @pytest.mark.usefixtures("scope")
+def test_a_replaced_skill_is_returned_with_its_agents(agent: Agent) -> None:
+    assert add_skill(text=skill_text("lamps"), actor=ACTOR).agents == 0
+    choose_skills(agent_id=agent.id, names=["lamps"], actor=ACTOR)
+    for body in ("Dim them.", "Dim them."):
+        assert replace_skill(text=skill_text("lamps", body), actor=ACTOR).agents == 1
+
+
+@pytest.mark.usefixtures("scope")
 def test_wrong_skills_are_refused() -> None:
     add_skill(text=skill_text("lamps"), actor=ACTOR)
     with pytest.raises(AlreadyExists, match="replace it"):

@@ -126,7 +126,7 @@ def test_a_merged_hierarchy_has_no_cycle_and_loses_no_concept(
     parents = as_parents({child: parent for child, parent in forest.items() if child < MAX_DEPTH})
     assume(len(parents) >= 2)
     target, source = data.draw(st.permutations(sorted(parents)))[:2]
-    changed = with_merged(parents, retained=target, absorbed=source)
+    changed = with_merged(parents, retained=target, gone=source)
     assert set(changed) == set(parents) - {source}
     assert source not in changed.values()
     assert all(
@@ -150,12 +150,12 @@ def test_a_merged_hierarchy_has_no_cycle_and_loses_no_concept(
 def test_the_merge_target_inherits_the_parent_that_it_needs(
     parents: dict[str, str | None], expected: dict[str, str | None]
 ) -> None:
-    assert with_merged(parents, retained="music", absorbed="jazz") == expected
+    assert with_merged(parents, retained="music", gone="jazz") == expected
 
 
 def test_a_concept_is_not_merged_with_itself() -> None:
     with pytest.raises(Invalid, match="with itself"):
-        with_merged({"jazz": None}, retained="jazz", absorbed="jazz")
+        with_merged({"jazz": None}, retained="jazz", gone="jazz")
 
 
 def test_a_missing_parent_is_omitted() -> None:

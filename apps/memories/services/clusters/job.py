@@ -38,7 +38,7 @@ def maintain_clusters() -> JobRunResult:
 def maintain_agent_clusters(tenant_id: UUID, agent_id: UUID) -> int:
     """Run one step for one agent: recluster its mind if that is due, else assign its new memories.
 
-    Returns the number of memories reclustered or assigned; 0 when another worker was faster.
+    Returns the number of memories reclustered or assigned; 0 if no memory could be assigned, or another worker was faster.
     """
     with tenant_transaction(tenant_id):
         due = fetch(queries.CLUSTERING_STATE.format(due=_due()), agent=agent_id)
@@ -50,8 +50,9 @@ def maintain_agent_clusters(tenant_id: UUID, agent_id: UUID) -> int:
 def recluster_mind(tenant_id: UUID, agent_id: UUID) -> int:
     """Recluster all of an agent's memories; return their number, at least 1.
 
-    Up to 23 statements for any number of memories. Computing takes some seconds for 10,000 memories, outside of any
-    transaction. Returns 0 and writes nothing if the mind was reclustered or its vectors were exchanged in the meantime.
+    Up to 19 statements for any number of memories. Computing takes some seconds for 10,000 memories, outside of any
+    transaction. Returns 0 and writes nothing for an agent without a mind, or if the mind was reclustered or moved to another
+    embedder in the meantime.
     """
     with tenant_transaction(tenant_id):
         mind = MindClusters.read(agent_id)

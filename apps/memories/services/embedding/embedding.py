@@ -205,7 +205,7 @@ def embed_for_storage(
             return None
         return embed_texts(tenant_id=tenant_id, texts=texts, model=model)
     except (EmbeddingFailed, ConfigurationInvalid) as error:
-        log.warning("stored_without_vectors", model=str(model or ""), memories=len(texts), error=str(error))
+        log.warning("stored_without_vectors", model=str(model or ""), texts=len(texts), error=str(error))
         return None
 
 

@@ -84,7 +84,7 @@ class Reembedding:
     #: The actor for the audit log.
     actor: str
     batch: int = BATCH
-    #: Saves the agent before it is moved; not called again where an interrupted run continues.
+    #: Saves the agent before it is moved; not called for an agent without memories, nor again where an interrupted run continues.
     before: BeforeMove | None = None
     #: Called with the number of memories that have their next vector, and the total number.
     progress: OnProgress | None = None

@@ -220,7 +220,7 @@ def _check_memories(agent_id: UUID, memory_ids: set[UUID]) -> None:
 def set_parent(*, agent_id: UUID, concept: str, parent: str | None) -> None:
     """Set or remove the broader concept of a concept, both by name, and update the ancestry of the concepts below.
 
-    Raises NotFound for an unknown concept, Invalid for a cycle or a hierarchy of more than 16 levels.
+    Raises NotFound for an unknown concept, Invalid for a cycle or for more than 16 concepts above one.
     """
     lock_minds([agent_id])
     rows = _rows(agent_id)
@@ -242,7 +242,7 @@ def merge_concepts(*, agent_id: UUID, retained: str, gone: str) -> None:
     lock_minds([agent_id])
     rows = _rows(agent_id)
     retained_id, gone_id = _find_row(rows, retained).id, _find_row(rows, gone).id
-    parents = with_merged({row.id: row.parent_id for row in rows}, retained=retained_id, absorbed=gone_id)
+    parents = with_merged({row.id: row.parent_id for row in rows}, retained=retained_id, gone=gone_id)
     change(queries.MOVE_LINKS, retained=retained_id, gone=gone_id)
     if change(queries.MOVE_EDGES, agent=agent_id, retained=retained_id, gone=gone_id):
         # Memories that were related to either concept are neighbors now.

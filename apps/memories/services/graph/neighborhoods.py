@@ -121,7 +121,8 @@ class AgentVectors:
 
     def __init__(self, agent_id: UUID) -> None:
         self._agent_id = agent_id
-        self._cached: VectorBlock | None = None
+        #: The only block, by the length of its vectors in bytes.
+        self._cached: dict[int, VectorBlock] = {}
 
     def nearest(self, memories: Sequence[tuple[UUID, bytes | None]]) -> dict[UUID, dict[UUID, float]]:
         """Return the nearest memories of each memory with a vector, with their cosines.
@@ -142,11 +143,11 @@ class AgentVectors:
         return nearest
 
     def _blocks(self, length: int) -> Iterator[VectorBlock]:
-        if self._cached is not None:
-            yield self._cached
+        if length in self._cached:
+            yield self._cached[length]
             return
         for number, block in enumerate(self._read(length)):
-            self._cached = None if number else block
+            self._cached = {} if number else {length: block}
             yield block
 
     def _read(self, length: int) -> Iterator[VectorBlock]:

@@ -60,7 +60,7 @@ SELECT agent_id FROM (
 ) stale ORDER BY random()
 """  # noqa: S608 (no external input)
 
-# Acquire an advisory lock, which the ORM cannot express.
+# Acquire an advisory lock if it is free, which the ORM cannot express.
 TRY_LOCK_AGENT = "SELECT pg_try_advisory_xact_lock(%(lock)s, hashtext(%(agent)s::text))"
 
 # Read stale neighborhoods with the versions of their rows, and vectors in binary. `xmin` is the number of the transaction that
@@ -175,7 +175,7 @@ WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND status = 'active' AND 
     AND (expires_at IS NULL OR expires_at > now())
 """
 
-# Insert a relation, or raise the weight of the existing one.
+# Insert a relation, or raise the weight of the existing one and replace its note, unless the new note is empty.
 WRITE_RELATION = """
 INSERT INTO memories_edge AS old (tenant_id, agent_id, id, source_kind, source_id, target_kind, target_id, relation,
     weight, note, origin, created_at)

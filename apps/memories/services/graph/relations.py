@@ -138,10 +138,10 @@ class NewRelation:
 
 
 def relate(*, agent_id: UUID, new: NewRelation) -> TraversedEdge:
-    """Create a relation of two nodes of one agent in the open transaction; an existing relation gets the higher weight.
+    """Create a relation of two nodes of one agent in the open transaction; an existing one gets the higher weight and the new note, if any.
 
     Marks affected neighborhoods stale. If one end is a belief, the caller must update the trust of the other end.
-    Raises NotFound for nodes of other agents. Four statements, and one more for a belief.
+    Raises NotFound for nodes of other agents. Up to five statements, and one more for a belief.
     """
     if any(end.kind is GraphNodeKind.BELIEF for end in new.ends):
         # Evidence leads to a proposal, which locks the agent's row after the mind.
@@ -155,7 +155,7 @@ def relate(*, agent_id: UUID, new: NewRelation) -> TraversedEdge:
 def connect(
     *, agent_id: UUID, source_id: str, target_id: str, relation: Relation, note: str = "", origin: str = ""
 ) -> TraversedEdge:
-    """Create a relation of two nodes of any kind, given by their ids as text. Four statements.
+    """Create a relation of two nodes of any kind, given by their ids as text. Up to five statements.
 
     Raises NotFound for nodes of other agents, Invalid if both are the same.
     """

@@ -1,7 +1,7 @@
 """Query an agent's knowledge graph: each query is a bounded traversal in one recursive statement.
 
 Besides the stored edges, a traversal follows relations that other tables imply: from memories to their concepts (INSTANCE_OF),
-from concepts and goals to their parts (PARENT_OF), and from a memory of an episode to the next one (TEMPORAL_NEXT). Archived
+from concepts to narrower ones and from goals to their parts (PARENT_OF), and from a memory of an episode to the next one (TEMPORAL_NEXT). Archived
 memories remain parts of paths; deleted rows are not returned.
 """
 
@@ -53,7 +53,7 @@ def find_causes(*, agent_id: UUID, node: GraphNode, hops: int = MAX_HOPS) -> Tra
     """Return direct and indirect causes of a node, and the nodes from which it was concluded or learned; the nearest first.
 
     At most MAX_NODES; `bounded` is set if there may be more. Raises NotFound for a node of another agent, Invalid unless
-    `hops` is 1 to MAX_HOPS.
+    `hops` is 1 to MAX_HOPS, and LimitReached for a traversal of more than TRAVERSAL_TIMEOUT_S.
     """
     return _with_labels(agent_id, node, _traverse(agent_id, node, TO_CAUSES, hops))
 
@@ -96,7 +96,8 @@ def find_path(
 def find_contradictions(*, agent_id: UUID, about: GraphNode | None = None) -> TraversalResult[Contradiction]:
     """Return pairs of contradicting nodes that are not archived, of the whole graph or with one node, the most certain first.
 
-    At most MAX_NODES; `bounded` is set if there are more. Raises NotFound for a node of another agent.
+    At most MAX_NODES; `bounded` is set if there are more. Raises NotFound for a node of another agent, and LimitReached as
+    `find_causes` does.
     """
     archived = Memory.objects.filter(
         id__in=[OuterRef("source_id"), OuterRef("target_id")], status=MemoryStatus.ARCHIVED

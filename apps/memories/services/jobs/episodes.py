@@ -87,7 +87,7 @@ def recall_episodes(
 ) -> list[RecalledEpisode]:
     """Return the episodes of an agent that match a text, best first, each with the components of its score.
 
-    An episode is scored by its summary, or, without one, by its best memories. If the embedder fails, only words count.
+    An episode is scored by its summary; the latest ones without a summary, by their best memories. If the embedder fails, only words count.
     Changes nothing. Three statements. Raises Invalid for an empty or too long text, or a limit outside 1 to 100.
     """
     check_query_text(text)

@@ -148,7 +148,7 @@ class Health:
 
 
 def read_health() -> Health:
-    """Read the health from the rows of all tenants. Four queries; counts of memories, episodes and calls stop at MAX_COUNTED rows."""
+    """Read the health from the rows of all tenants. Four queries; all counts but those of minds and embedders stop at MAX_COUNTED rows."""
     limits = settings.ARBOR_HEALTH_LIMITS
     with connections[OPS].cursor() as cursor:
         cursor.execute(queries.COUNT_BY_AGENT, {"counted": MAX_COUNTED})

@@ -140,12 +140,12 @@ WHERE tenant_id = t.id AND ended_at IS NOT NULL AND summarized_at IS NULL AND fa
     AND ended_at NOT BETWEEN now() - {delay} AND now() + {delay}
 """
 
-# Read the memories of each episode, or an even sample of many.
+# Read the memories of each episode, or an even sample of an episode of more than `read`.
 EPISODE_TEXTS = """
 SELECT e.id, m.* FROM memories_episode e CROSS JOIN LATERAL (
     SELECT left(content, %(longest)s), role, type, occurred_at FROM memories_memory
     WHERE tenant_id = %(tenant)s AND episode_id = e.id AND status = 'active'
-        AND (expires_at IS NULL OR expires_at > now()) AND sequence > 0 AND sequence %% (e.size / %(read)s + 1) = 0
+        AND (expires_at IS NULL OR expires_at > now()) AND sequence > 0 AND sequence %% ((e.size - 1) / %(read)s + 1) = 0
     ORDER BY sequence, id LIMIT %(read)s
 ) m WHERE e.tenant_id = %(tenant)s AND e.id = ANY(%(ids)s::uuid[])
 """

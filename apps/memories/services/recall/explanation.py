@@ -25,7 +25,7 @@ from arbor.memory.values import MemoryStatus, Recalled, ScoreComponents
 
 @dataclass(frozen=True, kw_only=True)
 class Absence:
-    """The reasons why a memory is not among the recalled ones."""
+    """The reasons why a memory is not among the recalled ones, or its place among them."""
 
     memory_id: UUID
     reasons: tuple[str, ...]

@@ -32,7 +32,7 @@ type _Key = tuple[UUID, UUID]
 MEMORIES_PER_RECALL = 1_000
 #: The seconds within which recalls of a mind are counted together.
 _COUNTING_S = 600.0
-#: The most memories that one statement loads; other minds wait for the next recall.
+#: The most memories that one statement loads, unless they are of one mind; other minds wait for the next recall.
 _MAX_LOADED = 10_000
 #: The most minds whose recalls are counted.
 _MAX_COUNTED = 10_000

@@ -44,7 +44,7 @@ MEMORY_MEETS_FILTER = """
 SELECT 1 FROM memories_memory WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND id = %(memory)s{conditions}
 """
 
-# The most faded rows that one step deletes.
+# The most rows that one step deletes.
 _MAX_DELETED = 5_000
 
 # The number of related clusters whose names are read with an active cluster.

@@ -147,7 +147,7 @@ def limited_candidates(request: RecallRequest, sessions: Sequence[str]) -> Limit
 def scan(query: Query) -> ScanResult:
     """Return the candidates of a query: the nearest in meaning, the best by words, the best of the time span in the text, and their neighbors.
 
-    The seeds are SEEDS or `limit` of each of the first two, and SPAN_SEEDS of the third; with a session limit, as many of other
+    The seeds are SEEDS of each of the first two, or `limit` if that is more, and SPAN_SEEDS of the third; with a session limit, as many of other
     sessions too. Their neighbors are REACH turns on either side of each, and MAX_ASSOCIATED_MEMORIES associated with the
     MAX_ASSOCIATION_SOURCES best. If these are fewer than the limit, the latest memories are added. One statement, seldom more.
     """

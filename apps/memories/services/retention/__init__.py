@@ -1,1 +1,1 @@
-"""The buffer, quotas, forgetting and the archive."""
+"""The buffer, quotas, forgetting, pins and the archive."""

@@ -78,7 +78,7 @@ def archive(
     if ids:
         Memory.objects.filter(id__in=ids).update(status=MemoryStatus.ARCHIVED, archived_at=Now())
         _mark_derived_stale(ids)
-        # An archived memory has no maintenance flags; `restore` sets them again.
+        # Of the jobs, only `reindex_words` needs archived memories. `restore` sets the flags again, except `unweighed`.
         Upkeep.objects.filter(memory_id__in=ids).update(
             stale=False, unclustered=False, unextracted=False, unweighed=False
         )
@@ -187,8 +187,8 @@ def _lock(memory_ids: Sequence[UUID], *, reason: str, actor: str, of: MemoryStat
 def _check(memory_ids: Sequence[UUID], *, reason: str, actor: str) -> None:
     if len(set(memory_ids)) > MAX_AT_ONCE:
         raise LimitReached(f"one call takes at most {MAX_AT_ONCE:,} memories, got {len(set(memory_ids)):,}")
-    if not 1 <= len(reason.strip()) <= REASON_LENGTH:
-        raise Invalid(f"a reason is 1 to {REASON_LENGTH} characters, got {len(reason)}")
+    if not 1 <= (length := len(reason.strip())) <= REASON_LENGTH:
+        raise Invalid(f"a reason is 1 to {REASON_LENGTH} characters, got {length}")
     check_text("a reason", reason)
     if not actor.strip():
         raise Invalid(f"the actor is `user:NAME`, `cli:NAME`, `token:NAME` or `system:PART`, got {actor!r}")

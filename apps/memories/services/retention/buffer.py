@@ -80,7 +80,7 @@ def add_buffer_items(*, agent_id: UUID, items: Sequence[NewBufferItem]) -> list[
 def add_to_buffers(items: Mapping[UUID, Sequence[NewBufferItem]]) -> dict[UUID, list[UUID]]:
     """Add items to the buffers of several agents in the open transaction, and return their ids in order. One statement.
 
-    An item that is added again expires later. Each agent's buffer has at most CAPACITY items: the least important ones are
+    An item that is added again gets the later of the two expiries. Each agent's buffer has at most CAPACITY items: the least important ones are
     deleted, which the audit log records. The embedding backlog adds the vectors. Raises LimitReached for more than CAPACITY items.
     """
     digests = {
@@ -197,7 +197,7 @@ def record_cleared(agent_id: UUID, count: int, why: str) -> None:
 
 
 def promote(*, tenant_id: UUID, agent_id: UUID, item_id: UUID, actor: str) -> UUID:
-    """Promote a buffer item of any importance in a transaction of its own, and return the memory's id.
+    """Promote a buffer item of any importance in transactions of its own, and return the memory's id.
 
     The audit log records the actor. Raises NotFound if this agent has no such item.
     """

@@ -236,7 +236,7 @@ def _enforce_quota(tenant_id: UUID, agent_id: UUID) -> int:
 def _find_least(
     agent_id: UUID, limits: ForgettingPolicy, kind: MemoryType, *, excess: int, active: int
 ) -> list[UUID]:
-    """Return up to `excess` of the least important memories of a type, of which `active` are active, reading as few as possible."""
+    """Return up to `excess` of the least important of the agent's `active` memories of a type, reading as few as possible."""
     candidates = STEP
     while excess > 0:
         reads_all = candidates >= active

@@ -12,7 +12,7 @@ from django.utils import timezone
 from apps.audit.models import AuditAction
 from apps.audit.services import record
 from apps.memories.models import Memory, Pin
-from apps.memories.services.retention.archive import first_ids, lock_memories, reinforce
+from apps.memories.services.retention.archive import REASON_LENGTH, first_ids, lock_memories, reinforce
 from apps.signals.services.emission import emit
 from apps.tenants.scope import current_tenant
 from arbor.errors import Invalid, LimitReached
@@ -22,7 +22,6 @@ from arbor.signals import SignalName, signal
 
 #: The most pinned memories of one agent: quotas cannot archive them.
 MAX_PINS = 500
-REASON_LENGTH = 500
 
 
 def pin(*, memory_ids: Sequence[UUID], actor: str, reason: str = "") -> int:

@@ -54,7 +54,7 @@ WHERE touched_at <= now() - %(grace)s
 ORDER BY importance, created_at, id LIMIT %(step)s
 """  # noqa: S608 (no external input)
 
-# Find memories of little importance that use has not raised.
+# Find episodic memories of little importance that use has not raised.
 TRIVIAL_MEMORIES = f"""
 SELECT id FROM (
     SELECT {_USED} FROM memories_memory m {_USES}
@@ -103,7 +103,7 @@ WHERE m.tenant_id = %(tenant)s AND m.agent_id = %(agent)s AND m.status = 'active
 ORDER BY m.importance, m.created_at, m.id LIMIT %(most)s
 """
 
-# Count an agent's memories by type for people. A pin is unused if its memory was not recalled since.
+# Count an agent's memories by type for people. A pin older than `unused_after` is unused if its memory was not recalled since.
 COUNT_BY_TYPE = """
 SELECT m.type, count(*) FILTER (WHERE m.status = 'active'), count(*) FILTER (WHERE m.status = 'archived'),
     count(*) FILTER (WHERE m.status = 'active' AND m.retention = 'permanent'),
@@ -124,11 +124,11 @@ MINDS_DUE = (
     " AND ({checked_at} IS NULL OR {checked_at} NOT BETWEEN now() - interval '1 day' AND now())"
 )
 
-# Acquire an advisory lock, which the ORM cannot express.
+# Acquire an advisory lock if it is free, which the ORM cannot express.
 TRY_LOCK_MIND = "SELECT pg_try_advisory_xact_lock(%(key)s)"
 
-# Find agents for a job run: those with expired memories, the longest expired first. Agents already visited are excluded
-# inside, so that they cannot fill the limit.
+# Find agents for a job run: those of the 1,000 memories that expired first. Agents already visited are excluded inside, so that
+# they cannot fill the limit.
 AGENTS_WITH_EXPIRED = """
 SELECT DISTINCT agent_id FROM (
     SELECT agent_id FROM memories_memory
@@ -194,8 +194,8 @@ ON CONFLICT (tenant_id, memory_id) DO UPDATE
 SET reinforced = used.reinforced + EXCLUDED.reinforced, reinforced_at = EXCLUDED.reinforced_at
 """
 
-# Fill the buffers of a batch of heartbeats. An item that is added again expires later, and gets the more trusted of the two
-# speakers. To make room, promoted items of an agent are deleted first, then the least important, then the oldest.
+# Fill the buffers of a batch of heartbeats. An item that is added again gets the later expiry, the higher importance, and the more
+# trusted of the two speakers with the higher trust. To make room, promoted items of an agent are deleted first, then the least important, then the oldest.
 ADD_TO_BUFFER = """
 WITH incoming AS MATERIALIZED (
     SELECT r.*, decode(content_digest, 'hex') AS content_hash FROM json_to_recordset(%(rows)s::json) AS r(

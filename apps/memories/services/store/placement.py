@@ -163,7 +163,7 @@ class PlacementStep:
         return placed
 
     def _record_evolution(self, same: Sequence[PlacedMemory], memory: NewMemory, new: PlacedMemory) -> None:
-        """Record that the latest of `same`, active memories with the same words or meaning, evolved into the new one. Events do not evolve."""
+        """Record that the latest active memory of `same`, which have the same words or meaning, evolved into the new one. Events do not evolve."""
         if memory.session or memory.type is MemoryType.EPISODIC:
             return
         denied = set(memory.detail.get("contradictions") or ())

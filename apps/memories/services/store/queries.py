@@ -280,8 +280,8 @@ UPDATE memories_upkeep u SET stale = true FROM marked
 WHERE u.tenant_id = %(tenant)s AND u.memory_id = ANY(%(ends)s::uuid[]) AND u.memory_id = marked.memory_id
 """
 
-# Rank code snippets by shared words in the database, so that only the best are transferred. A word in the title counts twice; a
-# snippet must share one word. An agent has tens of snippets, so all of them are compared.
+# Rank code snippets by shared words in the database, so that only the best are transferred. A word in the title or the
+# language counts twice; a snippet must share one word. An agent has tens of snippets, so all of them are compared.
 FIND_CODE = """
 SELECT id, language, title, code, source, created_at FROM (
     SELECT c.*, (

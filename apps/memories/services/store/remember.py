@@ -49,8 +49,9 @@ class MemoryWriter:
     def place(self, wanted: Sequence[StoreRequest]) -> list[StoreResult]:
         """Decide for each memory whether it is new or merged, and return the decisions for each request, in order.
 
-        The results are those of `store` for one request after the other, but nothing is written yet. At most three statements for
-        all requests: locks, existing memories with the same words, near duplicates; the last is repeated for an agent with two requests.
+        The results are those of `store` for one request after the other. Nothing is written yet, unless an earlier call restored a
+        memory that the search for near duplicates must find. At most three other statements for all requests: locks, existing memories
+        with the same words, near duplicates; the last is repeated for an agent with two requests.
         Raises NotFound for an agent that does not exist, and Invalid for vectors that do not fit the model.
         """
         results = [StoreResult(ids=(), duplicates=frozenset()) for _ in wanted]
@@ -161,7 +162,7 @@ def store(
     later one, unless it is an event, has evolved from the other. Memories without an importance or a retention are appraised. `model`
     made the vectors; vectors of another model than the agent's are not stored.
 
-    Three statements for any number of memories; one more with vectors of memories without a session (four for many), one more with
+    Four statements for any number of new memories; one more with vectors of memories without a session (four for many), one more with
     episodic memories, up to six for reinforced memories, and two for evolved ones. Raises Invalid for vectors that do not fit the
     memories or the model, and NotFound for the agent.
     """

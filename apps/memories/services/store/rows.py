@@ -48,7 +48,7 @@ _ACTOR = "system:memories"
 def write_drafts(drafts: Sequence[MindDraft]) -> None:
     """Write all memories that were placed in the drafts of minds, which the caller has locked.
 
-    For any number of agents: two statements for new memories, one of them for their episodes; up to eight for memories that
+    For any number of agents: three statements for new memories, one of them for their episodes, one for signals; up to eight for memories that
     were remembered again, and one for each audit record of an agent; two for evolutions. None without changes.
     """
     touched = [draft for draft in drafts if draft.touched]

@@ -299,6 +299,23 @@ def test_vectors_of_two_lengths_are_never_compared(mind: Agent) -> None:
     assert neighbors_of(mind, ids[5])
 
 
+def test_a_move_between_two_searches_does_not_break_them(mind: Agent) -> None:
+    """Search by vectors of the next length, as if the agent had been moved since the first search."""
+    one, two, three = store_with_vectors(mind, clustered_vectors(3, spread=0.1))
+    with tenant_transaction(mind.tenant_id), connections[APP].cursor() as cursor:
+        vectors = neighborhoods.AgentVectors(mind.id)
+        read = "SELECT halfvec_send(embedding) FROM memories_memory WHERE tenant_id = %s AND id = %s"
+        cursor.execute(read, [mind.tenant_id, one])
+        (before,) = cursor.fetchone()
+        assert vectors.nearest([(one, before)])[one].keys() == {two, three}
+        cursor.execute(
+            "UPDATE memories_memory SET embedding = '[1,0,0]' WHERE tenant_id = %s", [mind.tenant_id]
+        )
+        cursor.execute(read, [mind.tenant_id, one])
+        (after,) = cursor.fetchone()
+        assert vectors.nearest([(one, after)])[one].keys() == {two, three}
+
+
 def test_a_step_takes_ten_statements_at_most(mind: Agent, statements: list[str]) -> None:
     store_with_vectors(mind, clustered_vectors(40))
     refresh_batch(mind.tenant_id, mind.id)

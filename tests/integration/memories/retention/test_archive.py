@@ -224,14 +224,14 @@ def test_an_unknown_or_foreign_id_refuses_the_whole_act(
 @pytest.mark.parametrize("act", ACTS)
 def test_an_invalid_reason_or_too_many_ids_refuse_the_act(act: Callable[..., int], mind: Agent) -> None:
     (soup,) = store_memories(mind, "Soup.")
-    wrong: list[tuple[list[UUID], str, type[ArborError]]] = [
-        ([soup], " ", Invalid),
-        ([soup], "why\0", Invalid),
-        ([soup], "x" * 501, Invalid),
-        ([uuid4() for _ in range(MAX_AT_ONCE + 1)], "too many", LimitReached),
+    wrong: list[tuple[list[UUID], str, type[ArborError], str]] = [
+        ([soup], " ", Invalid, "got 0"),
+        ([soup], "why\0", Invalid, "NUL"),
+        ([soup], "x" * 501, Invalid, "got 501"),
+        ([uuid4() for _ in range(MAX_AT_ONCE + 1)], "too many", LimitReached, "got 1,001"),
     ]
-    for ids, reason, error in wrong:
-        with pytest.raises(error), tenant_transaction(mind.tenant_id):
+    for ids, reason, error, message in wrong:
+        with pytest.raises(error, match=message), tenant_transaction(mind.tenant_id):
             act(memory_ids=ids, reason=reason, actor=ADA)
     assert audit_events(mind) == []
 
