@@ -22,9 +22,9 @@ _NOT_STORED = frozenset({"moment", "situation", "opening", "focus", "prompt", "e
 
 #: The stored fields with their defaults; a field at its default is not written.
 _DEFAULTS: Mapping[str, Any] = {
-    column.name: column.default if column.default_factory is MISSING else column.default_factory()
-    for column in fields(HeartbeatState)
-    if column.name not in _NOT_STORED
+    field.name: field.default if field.default_factory is MISSING else field.default_factory()
+    for field in fields(HeartbeatState)
+    if field.name not in _NOT_STORED
 }
 _HINTS = {
     name: hint
