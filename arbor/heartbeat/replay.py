@@ -139,7 +139,7 @@ def prompt_of(heartbeat: RecordedHeartbeat) -> Prompt | None:
 
 
 def _as_offered(situation: Situation) -> Situation:
-    """Return the situation before its prompt was cut, its parameters in today's order: stored JSON has no order."""
+    """Return the situation with the percepts that had no room, and parameters in today's order: stored JSON has no order."""
     offers = []
     for offer in situation.actions:
         spec = ACTIONS.get(offer.name)

@@ -15,7 +15,7 @@ from arbor.clock import to_utc
 from arbor.errors import Invalid
 from arbor.models.json_text import storable
 
-# Characters of a dropped value that are shown, and the most values listed one by one.
+# Characters of a dropped value that are shown, the most values listed one by one, and characters of an id.
 SHOWN_LENGTH = 200
 MAX_LISTED = 50
 ID_LENGTH = 100
@@ -241,7 +241,7 @@ class Item:
 
 
 def show(value: Any) -> str:
-    """Return the beginning of a value, as JSON."""
+    """Return the beginning of a text, or of another value as JSON."""
     written = storable(value) if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     return written if len(written) <= SHOWN_LENGTH else written[: SHOWN_LENGTH - 1] + "…"
 
