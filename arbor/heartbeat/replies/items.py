@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Callable, Mapping
 from datetime import date, datetime, time
 from enum import StrEnum
@@ -24,6 +25,7 @@ ID_LENGTH = 100
 _LARGEST = 1_000_000
 # The length of 2026-01-31 and 2026-W05-6.
 _LONGEST_DATE = 10
+_INDEX = re.compile(r"\[\d+\]")
 
 
 class Dropped(BaseModel):
@@ -86,7 +88,8 @@ class ReplyReader:
         if value is None:
             return []
         if not isinstance(value, list):
-            self.add_repair(f"a single value under {path.split('[')[0]} was taken as a list of one")
+            key = _INDEX.sub("", path)
+            self.add_repair(f"a single value under {key} was taken as a list of one")
             value = [value]
         accepted: list[T] = []
         for index, item in enumerate(value):
