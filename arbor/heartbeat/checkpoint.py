@@ -16,7 +16,7 @@ from arbor.heartbeat.situation import Situation
 from arbor.heartbeat.state import HeartbeatState
 from arbor.pipeline.engine import Checkpoint
 
-#: Fields that are set anew for each leg, committed with the leg, or stored in a column of their own (the situation).
+#: Fields of one leg, such as its time and its prompt, those committed with the leg, and those in a column of their own (the situation).
 _NOT_STORED = frozenset({"moment", "situation", "opening", "focus", "prompt", "effects", "character"})
 
 
