@@ -96,7 +96,7 @@ class SignalReduction:
     section = "signals"
 
     def reduce(self, situation: Situation, excess: int, count: CountTokens) -> tuple[Situation, int]:
-        """Drop the last source, or else all subjects, or else all lines but one; return the number of lines of a dropped source."""
+        """Drop the last source, or else all subjects, or else merge the lines; return the situation, and the number of lines of a dropped source."""
         signals, sources = situation.signals, signal_sources(situation)
         if len(sources) > 1:
             shorter = [signal for signal in signals if signal.source != sources[-1]]
