@@ -16,15 +16,15 @@ from arbor.heartbeat.situation import Situation
 from arbor.heartbeat.state import HeartbeatState
 from arbor.pipeline.engine import Checkpoint
 
-#: Fields that are set anew for each leg, committed with the leg, or stored in a column of their own (the situation).
+#: Fields of one leg, such as its time and its prompt, those committed with the leg, and those in a column of their own (the situation).
 _NOT_STORED = frozenset({"moment", "situation", "opening", "focus", "prompt", "effects", "character"})
 
 
 #: The stored fields with their defaults; a field at its default is not written.
 _DEFAULTS: Mapping[str, Any] = {
-    column.name: column.default if column.default_factory is MISSING else column.default_factory()
-    for column in fields(HeartbeatState)
-    if column.name not in _NOT_STORED
+    field.name: field.default if field.default_factory is MISSING else field.default_factory()
+    for field in fields(HeartbeatState)
+    if field.name not in _NOT_STORED
 }
 _HINTS = {
     name: hint

@@ -70,7 +70,8 @@ class DecisionVerdict(StrEnum):
 class Decision(BaseModel):
     """The decision about one proposed action; JSON by `model_dump(mode="json")`.
 
-    `params` are validated and complete if the action runs, else as proposed. `reason` is why it does not run.
+    `params` are complete once the check of the parameters accepts them, before that as proposed; a reflex removes those with a
+    secret. `reason` is why the action does not run.
     """
 
     model_config = ConfigDict(frozen=True)

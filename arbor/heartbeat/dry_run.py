@@ -27,7 +27,7 @@ class Script:
     """The script of a dry run; nodes without an entry succeed.
 
     `outcomes` has the outcomes of a node's visits, in order; later visits succeed. `preferred` has the preferred label by
-    node. `replies` are the model's texts, one for each round trip.
+    node. `replies` are the model's texts, one for each visit of `parse`, whose outcome they decide.
     """
 
     outcomes: Mapping[str, Sequence[NodeOutcome]] = field(default_factory=dict)

@@ -87,4 +87,4 @@ class Effects:
         return replace(self, **changed)
 
 
-_JOINED = frozenset(column.name for column in fields(Effects) if column.default == ())
+_JOINED = frozenset(effect.name for effect in fields(Effects) if effect.default == ())

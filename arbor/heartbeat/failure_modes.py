@@ -36,8 +36,8 @@ REFUSALS = 2
 WAITING_PERCEPTS = 20
 PENDING_INTENTS = 10
 
-#: The latest narratives that are compared.
-NARRATIVES_READ = 5
+#: The latest heartbeats whose topics and narratives are compared.
+HEARTBEATS_COMPARED = 5
 
 _WORD = re.compile(r"[^\W\d_]{2,}")
 _DONE_AT_LEVEL = {
@@ -174,7 +174,7 @@ def _hoarding(energy: Sequence[Spending], regeneration: float) -> str:
 
 def _loop(heartbeats: Sequence[RecentHeartbeat]) -> str:
     done = [heartbeat for heartbeat in heartbeats if heartbeat.status == "done"]
-    latest = done[:NARRATIVES_READ]
+    latest = done[:HEARTBEATS_COMPARED]
     topic, times = _recurring_topic(done)
     if times >= HEARTBEATS_OF_A_LOOP:
         about = f"You have turned to “{topic}” in {times} heartbeats in a row."
@@ -228,7 +228,7 @@ def _same_story(narratives: Sequence[frozenset[str]]) -> str:
     if run_length >= HEARTBEATS_OF_A_LOOP:
         return f"Your last {run_length} heartbeats were almost the same."
     # Where each of five narratives has a similar one, there are at most two different narratives.
-    in_turn = len(narratives) == NARRATIVES_READ and all(
+    in_turn = len(narratives) == HEARTBEATS_COMPARED and all(
         any(are_alike(story, other) for other in narratives if other is not story) for story in narratives
     )
     return f"Your last {len(narratives)} heartbeats went back and forth between the same." if in_turn else ""

@@ -100,7 +100,7 @@ def focus_text(situation: Situation) -> str:
     """Return the query of the recall, at most 500 characters; empty without anything to recall about.
 
     In order of precedence: the foremost percept, the most important goal to work on with its next intent, the latest question
-    or concern, the aspirations and clusters in turn, the latest thought, the latest memories. Consolidation skips the parts
+    or concern, the other active goals and the clusters in turn, the latest thought, the latest memories. Consolidation skips the parts
     between percepts and thoughts.
     """
     return " ".join(_focus(situation).split())[:QUERY_LENGTH]

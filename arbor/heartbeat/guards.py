@@ -30,7 +30,7 @@ _STORED_FIELDS: Mapping[str, frozenset[str]] = {
     "identity_insights": frozenset({"content"}),
 }
 _ID = re.compile(r"[0-9a-fA-F-]{32,36}")
-#: The text of a refused action in traces, so that a secret does not get there.
+#: Replaces texts of a refused action in records, so that no secret gets there.
 REMOVED = "[removed by a reflex]"
 
 

@@ -40,7 +40,7 @@ HANDLERS_SHOWN = 4
 #: Intents whose texts and actions count as the work at hand.
 _INTENTS_READ = 3
 _FAILURES_FIRST: Mapping[str, int] = {GoalOutcome.FAILURE: 0, GoalOutcome.PARTIAL: 1, GoalOutcome.SUCCESS: 3}
-#: A goal that is still open, after plans or steps of it failed.
+#: The rank of a goal that is still open, after plans or steps of it failed.
 _OPEN_RANK = 2
 _MESSAGES = frozenset({USER_MESSAGE, PEER_MESSAGE, WEBHOOK})
 #: The key in the detail of the percept that hands an agent a step of a workflow.

@@ -104,7 +104,7 @@ class Opening:
     """Facts for the first leg only; not in the checkpoint."""
 
     recent_activity: RecentActivity
-    #: The budget level at the previous heartbeat.
+    #: The budget level at the previous heartbeat of the UTC day; normal at the first one.
     level_before: BudgetLevel
     idle_heartbeats: int
     #: The number of buffer items.

@@ -14,7 +14,7 @@ from arbor.signals import Signal, SignalName, memory_data, signal
 
 #: The action of audit notes about boundary matches (`apps.audit.models.AuditAction`).
 _BOUNDARY = "boundary"
-#: A change of engagement below this is none.
+#: The least change of engagement that emits a signal.
 _ENGAGEMENT_STEP = 0.005
 
 

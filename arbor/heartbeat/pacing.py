@@ -72,8 +72,8 @@ class ActiveHours:
 
     def _at(self, clock: time, local: datetime, *, days: int, fold: int = 0) -> datetime:
         wall = datetime.combine(local.date() + timedelta(days=days), clock, self.zone).replace(fold=fold)
-        # Converted to UTC and back, a skipped time becomes the time after the jump.
-        return wall.astimezone(UTC).astimezone(self.zone).astimezone(UTC)
+        # In UTC, a time that the clock skips is the time after the jump.
+        return wall.astimezone(UTC)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -131,7 +131,7 @@ def next_heartbeat(
 class WakeReasons:
     """The reasons for which a heartbeat is not idle."""
 
-    #: A person, a conversation, an event or a cycle requested the heartbeat.
+    #: A person, a conversation or an event requested the heartbeat; a cycle ends when idle.
     asked_for: bool
     percepts: int
     #: Kinds of signals about what the agents of the tenant share. Those of agents wake nobody: two that are subscribed to each
@@ -155,8 +155,8 @@ class WakeReasons:
 def idle_reason(reasons: WakeReasons, *, reflect_every: int, pause: timedelta = timedelta()) -> str:
     """Return why the heartbeat is idle, or an empty text.
 
-    An idle agent reflects once in `reflect_every` heartbeats, and no earlier than `pause` after its last thought: an
-    agent whose heartbeats follow each other by seconds would think the same again.
+    An idle agent reflects once in `reflect_every` heartbeats, and no earlier than `pause` after its last thought (a day, if
+    it wonders about nothing): an agent whose heartbeats follow each other by seconds would think the same again.
     """
     waits = (
         reasons.asked_for

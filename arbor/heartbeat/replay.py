@@ -119,7 +119,7 @@ def replay(heartbeat: RecordedHeartbeat) -> Replay:
 
 def decide_reply(heartbeat: RecordedHeartbeat, text: str) -> tuple[Decision, ...]:
     """Return the decisions about another reply to the prompt. Raises ReplyInvalid."""
-    return _decide(heartbeat, parse_reply(text).reply.actions, heartbeat.situation.energy, entries=())
+    return _decide(heartbeat, parse_reply(text).reply.actions, heartbeat.situation.energy)
 
 
 def prompt_of(heartbeat: RecordedHeartbeat) -> Prompt | None:
@@ -139,7 +139,7 @@ def prompt_of(heartbeat: RecordedHeartbeat) -> Prompt | None:
 
 
 def _as_offered(situation: Situation) -> Situation:
-    """Return the situation before its prompt was cut, its parameters in today's order: stored JSON has no order."""
+    """Return the situation with the percepts that had no room, and parameters in today's order: stored JSON has no order."""
     offers = []
     for offer in situation.actions:
         spec = ACTIONS.get(offer.name)
@@ -205,11 +205,15 @@ def _decide_turns(heartbeat: RecordedHeartbeat, turns: Sequence[Reply], notes: l
             *reply.actions,
         ]
         entries = recorded[: len(proposed)]
-        decided = _decide(heartbeat, proposed, left, entries=entries)
-        matched = any(
-            decision.verdict is DecisionVerdict.BOUNDARY and decision.crossed for decision in decided
-        )
-        if matched and any(entry.get("verdict") == DecisionVerdict.BOUNDARY for entry in entries):
+        by_words = _decide(heartbeat, proposed, left)
+        decided = [
+            _as_recorded(decision, entries[index] if index < len(entries) else {})
+            for index, decision in enumerate(by_words)
+        ]
+        if any(
+            before.runs and after.verdict is DecisionVerdict.BOUNDARY
+            for before, after in zip(by_words, decided, strict=True)
+        ):
             notes.append("a boundary matched by meaning is repeated as recorded: nothing is embedded here")
         decisions += decided
         left = max(0.0, left - sum(float(entry.get("cost") or 0) for entry in entries))
@@ -217,11 +221,7 @@ def _decide_turns(heartbeat: RecordedHeartbeat, turns: Sequence[Reply], notes: l
 
 
 def _decide(
-    heartbeat: RecordedHeartbeat,
-    proposed: Sequence[ProposedAction],
-    energy: float,
-    *,
-    entries: Sequence[Mapping[str, Any]],
+    heartbeat: RecordedHeartbeat, proposed: Sequence[ProposedAction], energy: float
 ) -> tuple[Decision, ...]:
     terms = heartbeat.situation.terms
     budget = (
@@ -240,14 +240,11 @@ def _decide(
         reflexes=partial(apply_reflexes, terms=heartbeat.reflexes),
         boundaries=partial(apply_boundaries, boundaries=heartbeat.boundaries, vectors={}),
     )
-    return tuple(
-        _as_recorded(decision, entries[index] if index < len(entries) else {})
-        for index, decision in enumerate(decide(proposed, limits))
-    )
+    return decide(proposed, limits)
 
 
 def _as_recorded(decision: Decision, entry: Mapping[str, Any]) -> Decision:
-    """Return the decision, refused as recorded by a boundary that matched by meaning, or for lack of a grant."""
+    """Return the decision, refused as recorded: by a boundary that matched by meaning, or for lack of a grant or an approval."""
     verdict = entry.get("verdict")
     if entry.get("action") != decision.action:
         return decision

@@ -145,7 +145,7 @@ class HeartbeatState:
     budget_terms: BudgetTerms | None = None
     routing: Routing = field(default_factory=Routing)
     turns_allowed: int = 1
-    #: The character prompt; empty once the prompt is built.
+    #: The character prompt; empty once the prompt is built, and not in the checkpoint.
     character: str = ""
 
     #: The skip reason; empty: the heartbeat goes on.
@@ -206,7 +206,7 @@ class HeartbeatState:
     present: TurnRecord = field(default_factory=TurnRecord)
     earlier: TurnRecord = field(default_factory=TurnRecord)
     turns: int = 0
-    #: Energy after the last action; None before the first.
+    #: Energy after the actions of the latest round trip that acted; None before the first.
     energy_end: float | None = None
     narrative: str = ""
     emotional_valence: float | None = None

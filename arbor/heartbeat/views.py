@@ -109,7 +109,7 @@ class MoodView(SituationPart):
 
 
 class MatchedBoundary(SituationPart):
-    """A boundary match: `why` names the matched words, `about` the percept, if any."""
+    """A boundary match: `why` names the matched words or example, `about` the percept, if any."""
 
     boundary: str
     response: BoundaryResponse
@@ -180,7 +180,7 @@ class PeerView(SituationPart):
 
 
 class ContradictionView(SituationPart):
-    """A memory that contradicts a belief or another memory, whose text is `statement` then; not settled yet."""
+    """A memory that contradicts a belief or another memory, not settled yet; `statement` is the text of the belief or the other memory."""
 
     belief_id: str = ""
     #: The other memory.

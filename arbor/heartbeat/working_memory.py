@@ -95,7 +95,7 @@ class WorkingMemory(BaseModel):
     def to_prompt_text(self, max_tokens: int = PROMPT_TOKENS, *, with_goals: bool = True) -> str:
         """Return the entries, one per line, in about `max_tokens` tokens; the caller wraps them as data.
 
-        Drops the oldest thoughts first, then the oldest questions and concerns.
+        Drops the oldest thoughts first, then the oldest concerns, then the oldest questions.
         """
         head = [f"talking with: {_entry(self.current_human)}"] if self.current_human else []
         if with_goals:

@@ -22,8 +22,7 @@ from arbor.selves.negation import is_negated
 
 #: The cosine above which a text matches an example (the origin of seed 004).
 SIMILARITY = 0.75
-#: The words of reasoning, besides the boundary's name, that negotiate a boundary of flexibility 0; a boundary of
-#: flexibility f requires (1 - f) times as many.
+#: A negotiable boundary of flexibility f requires (1 - f) times as many words of reasoning, besides its name.
 WORDS_TO_NEGOTIATE = 20
 
 type Vector = Sequence[float] | npt.NDArray[np.float32]

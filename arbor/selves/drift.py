@@ -64,7 +64,7 @@ def measure_drift(*, at_birth: Mapping[str, float], now: Mapping[str, float]) ->
     # Equal names first, so that a similar name never claims the match of an equal one.
     parts = [DriftedPart(name=name, at_birth=born[name], now=rest.pop(name)) for name in born if name in rest]
     for name in sorted(born.keys() - {part.name for part in parts}):
-        match = next((candidate for candidate in rest if is_same_statement(name, candidate)), None)
+        match = next((candidate for candidate in sorted(rest) if is_same_statement(name, candidate)), None)
         parts.append(
             DriftedPart(name=name, at_birth=born[name], now=rest.pop(match) if match is not None else 0.0)
         )

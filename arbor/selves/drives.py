@@ -88,7 +88,7 @@ SATISFACTION: Mapping[str, tuple[Drive, float]] = MappingProxyType(
         "rest": (Drive.REST, 0.4),
     }
 )
-#: Satisfaction by a completed goal, and by contact with a person (as much as reaching out).
+#: Satisfaction by a completed goal, and by contact with a user or a peer (as much as reaching out).
 GOAL_COMPLETED = (Drive.COMPETENCE, 0.4)
 CONTACT = (Drive.CONNECTION, 0.3)
 
@@ -105,7 +105,7 @@ class DriveState(BaseModel):
     at: datetime
     satisfied_at: datetime | None = None
     building: bool = False
-    #: The time of the last heartbeat at which the drive was urgent.
+    #: The time of the last heartbeat that was not idle, if the drive was urgent then.
     pressed_at: datetime | None = None
 
 

@@ -17,7 +17,7 @@ VALENCE_HALF_LIFE = timedelta(hours=6)
 AROUSAL_HALF_LIFE = timedelta(hours=2)
 #: The interval of heartbeats for which changes count in full (seed 004, 8.1).
 FULL_AFTER = timedelta(hours=1)
-#: The arousal from which changes, to either end, count in full.
+#: The distance of arousal from an end of its range from which on changes towards that end count in full.
 _HALF = 0.5
 
 
@@ -31,7 +31,7 @@ class Feeling(NamedTuple):
 class Event(StrEnum):
     """An event that moves the mood."""
 
-    #: A boundary matched.
+    #: A boundary matched that does more than flag.
     BOUNDARY = "boundary"
     #: An action failed.
     FAILURE = "failure"

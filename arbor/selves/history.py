@@ -188,7 +188,7 @@ def state_of(parts: Mapping[PartKind, Mapping[str, PartValues]]) -> SelfState:
 def differences(
     earlier: SelfState, later: SelfState, *, parts: Collection[PartKind] = tuple(PartKind)
 ) -> tuple[PartDifference, ...]:
-    """Return the differences between two versions, sorted by part and name.
+    """Return the differences between two versions, sorted by part, kind and name.
 
     A field that one version did not record yet is no difference.
     """

@@ -70,7 +70,7 @@ class ProposalStatus(StrEnum):
     PENDING = "pending"
     ACCEPTED = "accepted"
     REJECTED = "rejected"
-    #: Evicted from the full queue, or pending for too long.
+    #: Evicted from the full queue, pending for too long, or deferred too often.
     EXPIRED = "expired"
 
 
@@ -197,7 +197,7 @@ def shorten_proposal(text: str) -> str:
 
 
 def jaro_winkler(first: str, second: str) -> float:
-    """Compute the similarity of two texts, 0 to 1, ignoring case and spaces; of long ones, the first 400 characters."""
+    """Compute the similarity of two texts, 0 to 1, ignoring case and the length of white space; of long ones, the first 400 characters."""
     return JaroWinkler.similarity(_normalize(first), _normalize(second))
 
 

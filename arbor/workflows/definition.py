@@ -122,7 +122,7 @@ class WorkflowDefinition:
 
 @lru_cache(maxsize=_CACHED)
 def read_definition(text: str) -> WorkflowDefinition:
-    """Parse and check a definition. Raises PipelineInvalid with every fault."""
+    """Parse and check a definition. Raises PipelineInvalid with every fault of the graph, or else of its steps."""
     graph = load_graph(text, handlers=frozenset(WorkflowStepKind))
     faults: list[str] = []
     steps: dict[str, StepSpec] = {}

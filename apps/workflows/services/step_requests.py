@@ -33,7 +33,7 @@ from arbor.goals.values import TITLE_LENGTH, GoalLayer, GoalSource, GoalState
 from arbor.models.handles import is_reflex
 from arbor.quotations import shorten
 from arbor.workflows.definition import KINDS_WITH_AGENT, StepSpec
-from arbor.workflows.delegation import delegation_text
+from arbor.workflows.delegation import delegated_goal, delegation_text
 from arbor.workflows.prompts import step_prompt
 from arbor.workflows.traversal import WorkflowState
 from arbor.workflows.values import COMPLETE_STEP, WorkflowStepKind, WorkflowStepStatus
@@ -205,7 +205,7 @@ def _add_goal(
                 goal = create_goal(
                     agent_id=agent.id,
                     title=unused[:TITLE_LENGTH],
-                    description=f"Answer with the action {COMPLETE_STEP}, step {step_id}. The task: {task}",
+                    description=delegated_goal(step_id=step_id, task=task),
                     layer=GoalLayer.TASK,
                     source=GoalSource.USER_REQUEST,
                     deadline=now + spec.waits if spec.waits else None,

@@ -1,4 +1,4 @@
-"""Parameters of the actions on goals, of inquiries and of messages."""
+"""Parameters of inquiries, messages and `maintain`, and of the actions on goals and workflows."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ class ReachOutAgentParams(ActionParams):
 
 
 def _as_input(value: object) -> object:
-    """Read an input that is written as text; numbers and flags become texts."""
+    """Read an input that is an object or its text; values that are no texts become JSON."""
     try:
         if isinstance(value, str):
             value = parse_storable(value or "{}")
@@ -192,7 +192,7 @@ class MaintainVerdict(StrEnum):
     DOUBT = "doubt"
 
 
-#: To revise a target, one of these parameters is given, named in words.
+#: The parameters of which a revision needs at least one, and their names in words, by target.
 _CHANGES: dict[MaintainTarget, tuple[tuple[str, ...], str]] = {
     MaintainTarget.MEMORY: (("content", "importance"), "content or importance"),
     MaintainTarget.BELIEF: (("confidence",), "confidence"),

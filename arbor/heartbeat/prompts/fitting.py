@@ -18,7 +18,7 @@ from arbor.models.token_counts import CountTokens
 from arbor.models.token_estimates import estimate_tokens
 from arbor.quotations import RenderedSection
 
-#: The share of the room that is redistributed to sides over their share; less than 1, because tokens are estimated.
+#: The share of the room up to which unused tokens go to sides over their share; less than 1, because tokens are estimated.
 SPARE_SHARE = 0.9
 #: The sides in the order in which the unused tokens of the others are granted to them.
 _SPARE_ORDER = (PromptSide.WORLD_STATE, PromptSide.MEMORY, PromptSide.IDENTITY, PromptSide.ACTION_HISTORY)

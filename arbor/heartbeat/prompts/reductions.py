@@ -80,7 +80,7 @@ class Clip(NamedTuple):
             whole = percepts[place]
             short = line(whole.content, self._length_of(whole.content))
             percepts[place] = whole.model_copy(update={"content": short})
-            excess -= count(whole.content) - count(percepts[place].content)
+            excess -= count(whole.content) - count(short)
             if excess <= 0:
                 break
         return (situation.model_copy(update={"percepts": percepts}) if long else situation), 0
@@ -96,7 +96,7 @@ class SignalReduction:
     section = "signals"
 
     def reduce(self, situation: Situation, excess: int, count: CountTokens) -> tuple[Situation, int]:
-        """Drop the last source, or else all subjects, or else all lines but one; return the number of lines of a dropped source."""
+        """Drop the last source, or else all subjects, or else merge the lines; return the situation, and the number of lines of a dropped source."""
         signals, sources = situation.signals, signal_sources(situation)
         if len(sources) > 1:
             shorter = [signal for signal in signals if signal.source != sources[-1]]
@@ -181,10 +181,10 @@ def _goals_in_order(goals: list[Any]) -> Iterable[int]:
 
 
 def _steps_in_order(steps: list[Any]) -> Iterable[int]:
-    """Return the order of steps: completed ones, then the last ones; the next two stay."""
-    done = [place for place, step in enumerate(steps) if step.status not in OPEN_STEPS]
+    """Return the order of steps: ended ones, then the last ones; the next two stay."""
+    ended = [place for place, step in enumerate(steps) if step.status not in OPEN_STEPS]
     following = [place for place, step in enumerate(steps) if step.status in OPEN_STEPS]
-    return [*done, *reversed(following[2:])]
+    return [*ended, *reversed(following[2:])]
 
 
 # The reductions of each side, the least important first.

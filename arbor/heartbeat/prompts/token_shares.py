@@ -26,7 +26,7 @@ class PromptSide(StrEnum):
     ACTION_HISTORY = "action_history"
 
 
-#: Tokens (seed 003, 10.6); the remainder is for the reply.
+#: Tokens of each side (seed 003, 10.6).
 SHARES: Mapping[PromptSide, int] = {
     PromptSide.IDENTITY: 500,
     PromptSide.MEMORY: 2_000,

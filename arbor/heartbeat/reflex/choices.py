@@ -24,6 +24,7 @@ from arbor.memory.text.lexical import STOP_WORDS, term_of
 from arbor.memory.values import MemoryType
 from arbor.quotations import quoted, shorten
 from arbor.selves.proposals import ProposalKind
+from arbor.workflows.delegation import find_delegation
 from arbor.workflows.values import COMPLETE_STEP
 
 EXCERPT_LENGTH = 120
@@ -48,9 +49,6 @@ _ROTATED_PAIRS = 5
 _LONG = 8
 #: The actions of a plan that think about the goal, and so can follow a procedure; the first of them that is planned does.
 _THINKING = ("synthesize", "reflect", "remember")
-#: A step of a workflow in the text of its percept or its goal.
-_DELEGATED = re.compile(rf"\b{COMPLETE_STEP}, step ([0-9a-f-]{{36}})")
-_TASK = "The task: "
 #: Memories in a summary.
 MATERIALS = 3
 #: Substitutes for an impossible action, the nearest first.
@@ -120,7 +118,7 @@ def _stems(text: str) -> set[str]:
 
 
 def most_similar_pair(situation: Situation) -> tuple[MemoryView, MemoryView, list[str]] | None:
-    """Return two memories that share many words, and these words; None without a pair.
+    """Return one of the pairs of memories that share the most words, and these words; None without a pair.
 
     The best pairs rotate between consolidations, because the first pair is connected already.
     """
@@ -150,7 +148,7 @@ def lead_of(texts: Sequence[str], *, avoid: Situation) -> str:
 
 
 def _subjects_of(situation: Situation) -> Iterator[str]:
-    """Yield what the agent looked for lately, or already wonders about: quotations in its thoughts and questions."""
+    """Yield what the agent looked for lately, or already wonders about: quotations in its thoughts and questions, and the subjects of its summaries."""
     memory = situation.working_memory
     for text in (*(thought.text for thought in memory.thoughts), *memory.curiosity):
         yield from (_plain(part) for part in re.findall(r"[“‘]([^“”‘’]{1,40})[”’]", text))
@@ -230,9 +228,7 @@ def answer_steps(situation: Situation, draft: Draft) -> None:
         *(percept.content for percept in situation.percepts),
         *(goal.description for goal in situation.goals),
     ]
-    found = {match[1]: text for text in texts if (match := _DELEGATED.search(text))}
-    for step_id, text in found.items():
-        task = text.partition(_TASK)[2].strip()
+    for step_id, task in dict(filter(None, map(find_delegation, texts))).items():
         known = [gist_with_speaker(view) for view in first_hand_memories(situation)[:MATERIALS]]
         output = f"{task}\nWhat I know: {'; '.join(known) if known else 'nothing yet'}."
         if draft.add_action(
@@ -242,7 +238,7 @@ def answer_steps(situation: Situation, draft: Draft) -> None:
 
 
 def execute_intent(intent: IntentView, goal: GoalView, situation: Situation, draft: Draft) -> bool:
-    """Execute an intent by its action or a substitute; False if none is possible."""
+    """Execute an intent by its action or a substitute; False if none is possible, or the first possible one is too expensive."""
     for name in dict.fromkeys((intent.action, *SUBSTITUTE_ACTIONS)):
         params = _PARAMS[name](intent, goal, situation) if name in _PARAMS else None
         if params is None or not draft.offers(name):

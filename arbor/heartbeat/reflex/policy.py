@@ -198,7 +198,7 @@ def _pursue(situation: Situation, draft: Draft) -> None:
 
 
 def _progress(goal: GoalView, steps: list[str], done: int) -> GoalUpdate:
-    """Return the update of a goal after the first `done` of its pending steps; an aspiration is never completed."""
+    """Return the update of a goal after the first `done` of its pending steps; only a goal that calls for work is completed."""
     left = len(steps) - done
     finished = " and ".join(quoted(excerpt(step)) for step in steps[:done])
     if left or not calls_for_work(goal.layer, goal.rule):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Callable, Mapping
 from datetime import date, datetime, time
 from enum import StrEnum
@@ -15,7 +16,7 @@ from arbor.clock import to_utc
 from arbor.errors import Invalid
 from arbor.models.json_text import storable
 
-# Characters of a dropped value that are shown, and the most values listed one by one.
+# Characters of a dropped value that are shown, the most values listed one by one, and characters of an id.
 SHOWN_LENGTH = 200
 MAX_LISTED = 50
 ID_LENGTH = 100
@@ -24,6 +25,7 @@ ID_LENGTH = 100
 _LARGEST = 1_000_000
 # The length of 2026-01-31 and 2026-W05-6.
 _LONGEST_DATE = 10
+_INDEX = re.compile(r"\[\d+\]")
 
 
 class Dropped(BaseModel):
@@ -86,7 +88,8 @@ class ReplyReader:
         if value is None:
             return []
         if not isinstance(value, list):
-            self.add_repair(f"a single value under {path.split('[')[0]} was taken as a list of one")
+            key = _INDEX.sub("", path)
+            self.add_repair(f"a single value under {key} was taken as a list of one")
             value = [value]
         accepted: list[T] = []
         for index, item in enumerate(value):
@@ -241,7 +244,7 @@ class Item:
 
 
 def show(value: Any) -> str:
-    """Return the beginning of a value, as JSON."""
+    """Return the beginning of a text, or of another value as JSON."""
     written = storable(value) if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     return written if len(written) <= SHOWN_LENGTH else written[: SHOWN_LENGTH - 1] + "…"
 

@@ -17,7 +17,6 @@ from arbor.heartbeat.replies.reply import (
     LINE_LENGTH,
     MAX_INTENTIONS,
     MOST,
-    NAME_LENGTH,
     REASON_LENGTH,
     REPLY_KEYS,
     REQUIRED_KEYS,
@@ -37,6 +36,7 @@ from arbor.heartbeat.replies.reply import (
     forms_of,
 )
 from arbor.models.json_text import JsonObject, UnreadableObject, find_objects
+from arbor.tools.names import ACTION_LENGTH, is_tool_action
 
 # Ten times the text of 4,096 output tokens, the default limit.
 MAX_REPLY_CHARACTERS = 160_000
@@ -57,17 +57,22 @@ def read_action(item: Item) -> ProposedAction:
         item = item.replaced({"action": item.value})
     item.require_object("an action is an object with the keys action and params")
     name_key = "action" if "action" in item.value else "type"
-    name = item.text(name_key, NAME_LENGTH)
+    name = item.text(name_key, ACTION_LENGTH)
     if not name:
         raise Unfit("an action names itself under the key action")
     params = _read_params(item, name_key)
     return ProposedAction(
-        action=snake(name),
+        action=_action_name(name),
         params=params,
         reasoning=item.text("reasoning", REASON_LENGTH) or "",
         goal_id=item.identifier("goal_id"),
         intent_id=item.identifier("intent_id"),
     )
+
+
+def _action_name(written: str) -> str:
+    """Return the name of an action as Arbor writes it; the name of a tool's action has its server's spelling."""
+    return written if is_tool_action(written) else snake(written)
 
 
 def _read_params(item: Item, name_key: str) -> dict[str, Any]:
@@ -156,7 +161,7 @@ _read_intention = PartReader(
     shape="an intention is an object with the keys action and description",
     lacking={"description": "an intention has an action and a description"},
     renamed={"type": "action", "reasoning": "description"},
-    complete=lambda values: values.update(action=snake(values["action"])),
+    complete=lambda values: values.update(action=_action_name(values["action"])),
 )
 _READERS: Mapping[str, Callable[[Item], Any]] = {
     "actions": read_action,
@@ -283,7 +288,8 @@ def _find_reply(text: str, reader: ReplyReader) -> dict[str, Any]:
             reader.drop("", other, "a further reply in the same text; one reply is read")
     for item in objects:
         if isinstance(item, UnreadableObject):
-            reader.drop("", text[item.start :], "a further reply in the same text that breaks off")
+            fault = "breaks off" if item.cut_off else f"is not valid: {item.fault}"
+            reader.drop("", text[item.start :], f"a further reply in the same text that {fault}")
     return body
 
 

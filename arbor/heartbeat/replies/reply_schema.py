@@ -54,7 +54,7 @@ def reply_schema(
     """Return the JSON schema of a reply that may use these actions and has these keys.
 
     OpenAI's strict mode and llama.cpp's grammars accept the schema: every key required, no further keys, null for missing
-    values, one alternative for each action, no limits on lengths or numbers (the parser checks them). `thinking` is
+    values, one alternative for each action, no limits on texts or numbers (the parser checks them). `thinking` is
     first, so that a model thinks before it acts. `tools` are the schemas of tools' arguments, by action.
     """
     names = tuple(name for name in ACTIONS if name in allowed)

@@ -85,8 +85,8 @@ class BacklogEditor:
     def record_outcome(self, result: ActionResult) -> None:
         """Record the outcome of an intent's action.
 
-        Raises NotFound if the intent is closed, and Invalid if the action does not execute the step, which is released.
-        In both cases the action counts for the goal that it names.
+        Raises NotFound if the intent is closed, and Invalid if the action does not execute the step or the plan of the step
+        waits; the step is released then. In all cases an action that worked counts for the goal that it names.
         """
         try:
             intent = self._backlog.intent(str(result.intent_id))
@@ -214,7 +214,7 @@ class BacklogEditor:
         self._record_reached()
 
     def update(self, update: GoalUpdate) -> None:
-        """Record progress, a blocker and a move, in this order: a moved goal may be closed."""
+        """Record progress, a blocker, met dependencies and a move, in this order: a moved goal may be closed."""
         if update.progress is not None or update.note:
             self._count_heartbeat(self._backlog.goal(update.goal_id).id)
             goal = self._backlog.progress(update.goal_id, fraction=update.progress, note=update.note or "")
@@ -242,7 +242,7 @@ class BacklogEditor:
             self._backlog.count_heartbeat(goal_id)
 
     def _record_work(self) -> None:
-        """Record actions for goals without another recorded change."""
+        """Record actions for goals that no change in `_SERVING` records."""
         recorded = self._recorded | {change.goal_id for change in self._changes if change.kind in _SERVING}
         for goal, actions in self._worked_on.values():
             if str(goal.id) not in recorded:

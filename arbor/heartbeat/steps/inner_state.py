@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from arbor.authority.reflexes import INQUIRIES
+from arbor.contacts.cooldown import REACH_OUT_AGENT, REACH_OUT_PUBLIC, REACH_OUT_USER
 from arbor.goals.goal_rules import GoalRule
 from arbor.goals.review import GoalFlag
 from arbor.heartbeat.decision import DecisionVerdict
@@ -66,9 +67,9 @@ _OUTCOMES: Mapping[ActionOutcome, Event] = {
 }
 _ACTION_EVENTS: Mapping[str, Event] = {
     "rest": Event.REST,
-    "reach_out_user": Event.REACH_OUT,
-    "reach_out_agent": Event.REACH_OUT,
-    "reach_out_public": Event.REACH_OUT,
+    REACH_OUT_USER: Event.REACH_OUT,
+    REACH_OUT_AGENT: Event.REACH_OUT,
+    REACH_OUT_PUBLIC: Event.REACH_OUT,
 }
 
 
@@ -132,14 +133,13 @@ def _refusing_boundaries(
     situation: Situation, actions: Sequence[ActionRecord], items: Sequence[ItemBoundaryMatch]
 ) -> set[str]:
     """Return the boundaries that refused something, from outside or within; flags do not count."""
-    outside = {match.boundary for match in situation.crossed if match.response is not BoundaryResponse.FLAG}
-    within = {
-        match.boundary
-        for action in actions
-        if action.decision.verdict is DecisionVerdict.BOUNDARY
-        for match in action.decision.crossed
-    }
-    return outside | within | {item.crossed.boundary for item in items if item.reason}
+    refused = [action.decision for action in actions if action.decision.verdict is DecisionVerdict.BOUNDARY]
+    matches = [
+        *situation.crossed,
+        *(match for decision in refused for match in decision.crossed),
+        *(item.crossed for item in items if item.reason),
+    ]
+    return {match.boundary for match in matches if match.response is not BoundaryResponse.FLAG}
 
 
 def _experiences(
@@ -279,7 +279,7 @@ def causes(
 def met_something_new(
     situation: Situation, results: Sequence[ActionResult], changes: Sequence[GoalChange]
 ) -> bool:
-    """Return whether the heartbeat met news, a goal that no rule created, or an action never tried before."""
+    """Return whether the heartbeat met news, a goal that no rule created, an action never tried before or the answer of an inquiry."""
     tried = {capability.action for capability in situation.capabilities}
     return (
         any(percept.kind in NEWS for percept in situation.percepts)
@@ -298,7 +298,7 @@ def _has_explored(situation: Situation, changes: Sequence[GoalChange]) -> bool:
 def learned_after(
     learned: Mapping[str, Sequence[int]], results: Sequence[ActionResult]
 ) -> dict[str, list[int]]:
-    """Return attempts and successes by action after this heartbeat; refusals are no attempts."""
+    """Return attempts and successes by action after this heartbeat; refusals and unknown outcomes are no attempts."""
     counted = {action: [*map(int, counts[:2])] for action, counts in learned.items()}
     for result in results:
         if result.outcome not in (ActionOutcome.BLOCKED, ActionOutcome.UNKNOWN):

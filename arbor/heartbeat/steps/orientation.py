@@ -43,7 +43,7 @@ from arbor.values import replace
 
 #: The origin of seed 000 recalls five memories.
 RELEVANT_SHOWN = 5
-#: The modes whose heartbeats count as reflections of an agent with a blocked goal; the agent chooses goals, or works on one.
+#: The modes whose heartbeats count as reflections of an agent with a blocked goal: in each, the agent chooses goals or works on one.
 _REFLECTING_WHILE_BLOCKED = frozenset({Mode.REFLECTION, Mode.PLAN_EXECUTION, Mode.GOAL_PURSUIT})
 #: The most buffer items that are shown.
 BUFFER_ITEMS_SHOWN = 3

@@ -131,7 +131,7 @@ class Think:
     """Calls the model."""
 
     def __call__(self, heartbeat: HeartbeatState) -> Steps[HeartbeatState]:
-        """Suspend on a call; the messages include the fault of an unreadable reply."""
+        """Suspend on a call, or fail if the window has no room; the messages include the fault of an unreadable reply."""
         if heartbeat.prompt is not None:
             system, sections = heartbeat.prompt.system, heartbeat.prompt.sections
             messages = [PromptMessage(role="user", content=heartbeat.prompt.user)]

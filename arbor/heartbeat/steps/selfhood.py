@@ -27,7 +27,8 @@ from arbor.selves.values import QUALITIES, AspectKind, check_preference, check_q
 
 #: The origin of seed 000 shows five.
 PROPOSALS_SHOWN = 5
-_LINE = 120
+#: Characters of a proposal in a line of the trace.
+_TRACE_LENGTH = 120
 
 
 def consolidate(heartbeat: HeartbeatState) -> Steps[HeartbeatState]:
@@ -59,7 +60,9 @@ def consolidate(heartbeat: HeartbeatState) -> Steps[HeartbeatState]:
 def _lines(*found: tuple[str, Sequence[ProposedChange]]) -> list[str]:
     """Return a line of the trace for each proposal, with what happened to it."""
     return [
-        f"{what}: {shorten(proposal.content, _LINE)}" for what, proposals in found for proposal in proposals
+        f"{what}: {shorten(proposal.content, _TRACE_LENGTH)}"
+        for what, proposals in found
+        for proposal in proposals
     ]
 
 

@@ -34,7 +34,8 @@ class InnerVoices:
     """Asks the voices; runs again while `voices_left` is above 0.
 
     A voice that fails is left out; if all fail, the round trip fails, and the hard decision is not carried out. It fails as
-    the last voice did: as a failed call, or as an unreadable reply.
+    the last voice did: as a failed call, or as an unreadable reply. Without room in the window, no voice is asked, and the
+    decision stays as it is.
     """
 
     def __call__(self, heartbeat: HeartbeatState) -> Steps[HeartbeatState]:
@@ -80,7 +81,7 @@ class InnerVoices:
         return suspended(heartbeat, CallPurpose.VOICE, question)
 
     def resume(self, heartbeat: HeartbeatState, result: EndedCall) -> NodeResult[HeartbeatState]:
-        """Add the view; after the last one, prepare the question for the decision."""
+        """Add the view; after the last one, prepare the question for the decision, or fail if no voice answered."""
         voice = list(VOICES)[len(heartbeat.views)]
         view = _view(voice, result)
         heartbeat = replace(heartbeat, views=[*heartbeat.views, view])

@@ -56,3 +56,12 @@ def test_the_parts_of_a_drift_are_listed_by_change() -> None:
 def test_an_equal_name_precedes_a_similar_one() -> None:
     weights = {"I value honesty": 0.9, "I value honesty!": 0.2}
     assert measure_drift(at_birth=weights, now=dict(reversed(weights.items()))).share == 0
+
+
+def test_the_order_of_names_does_not_change_the_drift() -> None:
+    now = {"Honesty in all  things": 0.8, "honesty  in all things": 0.2}
+    drifts = [
+        measure_drift(at_birth={"honesty in all things": 0.8}, now=dict(names))
+        for names in (now.items(), reversed(now.items()))
+    ]
+    assert drifts[0] == drifts[1]

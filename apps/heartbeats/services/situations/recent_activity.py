@@ -13,8 +13,8 @@ from apps.tenants.packing import unpack_in_json
 from arbor.goals.goal_rules import EXHAUSTED_HEARTBEATS
 from arbor.heartbeat.decision import DecisionVerdict
 from arbor.heartbeat.failure_modes import (
+    HEARTBEATS_COMPARED,
     HEARTBEATS_WATCHED,
-    NARRATIVES_READ,
     UNSUMMARIZED_EPISODES,
     RecentHeartbeat,
     Spending,
@@ -91,7 +91,7 @@ def recent_activity_values() -> dict[str, Any]:
         "activity_episodes": _EPISODES,
         "activity_stuck": STUCK_AFTER,
         "activity_reason": _REASON,
-        "activity_narrated": NARRATIVES_READ,
+        "activity_narrated": HEARTBEATS_COMPARED,
         "activity_narrative": _NARRATIVE,
         "activity_watched": HEARTBEATS_WATCHED,
     }

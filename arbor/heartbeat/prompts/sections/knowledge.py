@@ -37,7 +37,7 @@ _SIGNALS = (
 
 
 def skills(skills: Sequence[SkillView]) -> str:
-    """Render the skills whole: they are instructions, so they belong into the system part."""
+    """Render the skills whole: they are instructions, so they belong in the system part."""
     if not skills:
         return ""
     return "\n\n".join([_SKILLS, *(f"## {skill.name}\n{skill.text.strip()}" for skill in skills)])

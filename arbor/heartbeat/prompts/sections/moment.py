@@ -65,7 +65,7 @@ UNPLANNED = (
     "with the action it names, and give its intent_id. Say in goal_updates what came of it and how far the goal is."
 )
 
-#: The rules of the other budgets than energy (seed 004, "The Action Budget").
+#: The rules of the budgets other than energy (seed 004, "The Action Budget").
 SPENDING: Mapping[BudgetKind, str] = {
     BudgetKind.ACTIONS: (
         f"What you do not use is lost, but for every {RESTS_FOR_BONUS} rests you have one more at your next heartbeat, "

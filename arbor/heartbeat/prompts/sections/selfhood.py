@@ -67,14 +67,14 @@ def mood(mood: MoodView | None) -> str:
     )
 
 
-def drives(drives: Sequence[DriveView], possible: Collection[str]) -> str:
-    """Render the urgent drives with the `possible` actions that satisfy them."""
+def drives(drives: Sequence[DriveView], offered: Collection[str]) -> str:
+    """Render the urgent drives with the offered actions that satisfy them."""
     urgent = sorted((drive for drive in drives if drive.urgent), key=lambda drive: -drive.level)
     if not urgent:
         return ""
     lines = [
         f"- {drive.name} ({drive.level:.2f} of 1): {RULES[drive.name].cause}."
-        + (f" It calms down by: {', '.join(calming)}." if (calming := _calming(drive.name, possible)) else "")
+        + (f" It calms down by: {', '.join(calming)}." if (calming := _calming(drive.name, offered)) else "")
         for drive in urgent
     ]
     return "## Drives\nThis presses you from within:\n" + "\n".join(lines)
@@ -188,6 +188,6 @@ def _peer(peer: PeerView) -> str:
     )
 
 
-def _calming(drive: Drive, possible: Collection[str]) -> list[str]:
+def _calming(drive: Drive, offered: Collection[str]) -> list[str]:
     goal = ["completing a goal"] if drive is GOAL_COMPLETED[0] else []
-    return [*(action for action in _CALMED_BY[drive] if action in possible), *goal]
+    return [*(action for action in _CALMED_BY[drive] if action in offered), *goal]

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from arbor.heartbeat.params.outward import BrainstormGoalsParams
-from tests.unit.heartbeat.replies.reply_checks import assert_parsed
+from tests.unit.heartbeat.replies.reply_checks import assert_parsed, parse
 
 STEP: dict[str, Any] = {"precondition": None, "postcondition": None, "estimated_ticks": None, "follows": None}
 
@@ -189,3 +189,10 @@ def test_brainstormed_goals_have_titles_of_one_line() -> None:
     )
 
     assert [goal.title for goal in thought_up.goals] == ["Sail [31m out", "Rest"]
+
+
+def test_a_single_value_is_reported_under_its_whole_key() -> None:
+    step = {"action": "recall", "description": "look"}
+    parsed = parse({"decompositions": [{"goal_id": "g", "intentions": [step], "dependencies": "a boat"}]})
+
+    assert parsed.repairs == ("a single value under decompositions.dependencies was taken as a list of one",)

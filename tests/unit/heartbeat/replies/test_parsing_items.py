@@ -40,6 +40,11 @@ def test_a_valid_reply_is_read_completely() -> None:
         ({"action": "rest", "params": None}, {"action": "rest", "params": {}}),
         ({"action": "rest"}, {"action": "rest", "params": {}}),
         ("rest", {"action": "rest", "params": {}}),
+        # The server of a tool spells the tool's name, which may be long.
+        (
+            {"action": "mcp.my-server.getThe_weather_of_a_harbour_and_its_tides"},
+            {"action": "mcp.my-server.getThe_weather_of_a_harbour_and_its_tides", "params": {}},
+        ),
         (
             {"action": "rest", "goal_id": 7, "intent_id": "null"},
             {"action": "rest", "goal_id": "7", "intent_id": None},

@@ -143,12 +143,15 @@ def test_the_fullest_of_several_replies_is_read_and_others_listed() -> None:
     assert "first idea" in parsed.dropped[0].value
 
 
-def test_a_further_truncated_reply_is_listed() -> None:
-    parsed = parse_reply(f'{SHORT} {{"thinking": "more", "actions": [')
+@pytest.mark.parametrize(
+    ("further", "fault"),
+    [('{"thinking": "more", "actions": [', "breaks off"), ('{"thinking": "more" oops}', "is not valid: ")],
+)
+def test_a_further_unreadable_reply_is_listed(further: str, fault: str) -> None:
+    (item,) = parse_reply(f"{SHORT} {further}").dropped
 
-    assert [(item.path, item.reason) for item in parsed.dropped] == [
-        ("", "a further reply in the same text that breaks off")
-    ]
+    assert item.path == ""
+    assert item.reason.startswith(f"a further reply in the same text that {fault}")
 
 
 def test_a_key_written_twice_is_listed() -> None:

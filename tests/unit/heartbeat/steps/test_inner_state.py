@@ -57,9 +57,9 @@ def goal_change(kind: GoalChangeKind, *, by_rule: bool = False) -> GoalChange:
     return GoalChange(kind=kind, title="x", change="y", by_rule=by_rule)
 
 
-def refused_record(match: MatchedBoundary) -> Any:
+def refused_record(*matches: MatchedBoundary) -> Any:
     record = action_record_of("recall", verdict=DecisionVerdict.BOUNDARY, outcome=ActionOutcome.BLOCKED)
-    decision = record.decision.model_copy(update={"crossed": [match]})
+    decision = record.decision.model_copy(update={"crossed": [*matches]})
     return type(record)(decision=decision, result=record.result)
 
 
@@ -87,6 +87,13 @@ def refused_record(match: MatchedBoundary) -> Any:
             [Event.BLOCKED, Event.BOUNDARY],
         ),
         ([], [], {"crossed": [boundary_match(BoundaryResponse.FLAG)]}, {}, []),
+        (
+            [refused_record(boundary_match(), boundary_match(BoundaryResponse.FLAG, "resource_limit"))],
+            [],
+            {},
+            {},
+            [Event.BLOCKED, Event.BOUNDARY],
+        ),
     ],
 )
 def test_events_of_a_heartbeat_move_the_mood(
