@@ -17,6 +17,7 @@ from prometheus_client.registry import Collector
 
 from apps.console.access import is_platform_operator
 from apps.heartbeats.services.reports.status import FleetStatus, fleet_status
+from apps.memories.services.jobs.health import OFF
 from arbor.memory.maintenance.health import HealthState
 
 _CLOSED = (
@@ -133,7 +134,13 @@ def _maintenance_metrics(health: Mapping[str, Any]) -> Iterator[Metric]:
     states = {name: HealthState(figure["state"]).rank for name, figure in figures.items()}
     yield _gauge_by_label("arbor_maintenance_state", "0: ok, 1: warn, 2: critical.", "figure", states)
     yield _gauge_of_rows("arbor_job_seconds", "Duration of a job's last run.", "job", jobs, "seconds")
-    yield _gauge_of_rows("arbor_job_done", "Units of work done, as the job counts them.", "job", jobs, "done")
+    yield _gauge_of_rows(
+        "arbor_job_done",
+        "Units of work that a job's last run did, as the job counts them.",
+        "job",
+        jobs,
+        "done",
+    )
     yield _gauge_of_rows(
         "arbor_job_failed_steps", "Steps of a job's last run that failed.", "job", jobs, "failed"
     )
@@ -141,7 +148,8 @@ def _maintenance_metrics(health: Mapping[str, Any]) -> Iterator[Metric]:
     yield _gauge_by_label(
         "arbor_job_last_success_age_seconds", "Seconds since the job's last success.", "job", ages
     )
-    states = {name: HealthState(job["state"]).rank for name, job in jobs.items()}
+    # A job that is switched off has no state of health.
+    states = {name: HealthState(job["state"]).rank for name, job in jobs.items() if job["state"] != OFF}
     yield _gauge_by_label("arbor_job_state", "0: ok, 1: warn, 2: critical.", "job", states)
 
 

@@ -62,6 +62,14 @@ def test_a_request_with_the_token_reads_figures_without_tenant_data(world: World
         assert secret not in text
 
 
+def test_a_job_that_is_switched_off_has_no_state(root: Client) -> None:
+    for name, period_s in (("arbor.decay.fade_memories", 60), ("arbor.decay.gone", 0)):
+        record_job_run(name=name, period_s=period_s, seconds=0.5)
+    figures = read_figures(scrape(root).content.decode())
+    assert figures["arbor_job_state"].keys() == {"arbor.decay.fade_memories"}
+    assert figures["arbor_job_seconds"].keys() == {"arbor.decay.fade_memories", "arbor.decay.gone"}
+
+
 def test_metrics_are_open_to_a_signed_in_superuser(root: Client, world: World) -> None:
     assert scrape(root).status_code == 200
 

@@ -27,6 +27,8 @@ log = structlog.get_logger(__name__)
 ACTOR = "system:health"
 #: The most findings that one audit record lists, the worst first.
 _MAX_FINDINGS = 20
+#: The shown state of a job that is switched off.
+OFF = "off"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,7 +56,7 @@ class JobHealth:
     @property
     def shown_state(self) -> str:
         """The state, or `off`."""
-        return "off" if self.is_off else self.state.value
+        return OFF if self.is_off else self.state.value
 
     @property
     def remedy(self) -> str:
