@@ -7,14 +7,14 @@ from typing import Any
 from django.db import connections
 
 from apps.agents.models import Agent
-from apps.authority.services.explanations import explain_denial
+from apps.authority.services.explanations import explain_authorization
 from apps.tenants.scope import tenant_transaction
 
 
 def may(agent: Agent, resource: str) -> str:
     """Return "yes" or the code of the denial."""
     with tenant_transaction(agent.tenant_id):
-        found = explain_denial(agent_id=agent.id, resource=resource).authorization
+        found = explain_authorization(agent_id=agent.id, resource=resource).authorization
     return "yes" if found.granted else str(found.code)
 
 

@@ -20,7 +20,7 @@ from apps.authority.services.authority_column import capability_name
 from apps.authority.services.explanations import (
     GrantStatus,
     capabilities_of,
-    explain_denial,
+    explain_authorization,
     status_of,
 )
 from apps.authority.services.grants import (
@@ -199,7 +199,7 @@ def explain_capability(
     ],
 ) -> CapabilityExplanation:
     """Explain whether an agent may use a resource, or an action by its name, now, and why not."""
-    report = explain_denial(agent_id=agent_id, resource=resource)
+    report = explain_authorization(agent_id=agent_id, resource=resource)
     return CapabilityExplanation.model_validate(report.to_json())
 
 

@@ -32,11 +32,6 @@ from arbor.authority.grants import ACTION_PREFIX, action_resource, read_uri
 from arbor.values import replace
 
 _GRANTS = f"SELECT {GRANTS_COLUMN} FROM agents_agent a WHERE a.tenant_id = %(tenant)s AND a.id = %(agent)s"  # noqa: S608 (no external input)
-_ACTIONS = """
-SELECT DISTINCT resource FROM authority_capabilitygrant
-WHERE tenant_id = %(tenant)s AND (agent_id = %(agent)s OR agent_id IS NULL) AND revoked_at IS NULL
-    AND resource LIKE 'arbor://actions/execute/%%'
-"""
 
 
 class GrantStatus(StrEnum):
@@ -55,7 +50,7 @@ class GrantStatus(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class DenialReport:
+class AuthorizationReport:
     """The decision whether an agent may use a resource now, and the grants that were tried."""
 
     resource: str
@@ -124,13 +119,13 @@ def describe_constraints(row: CapabilityGrant) -> str:
 
 
 def authority_of(agent_id: UUID) -> AgentAuthority:
-    """Return the rights of an agent as a heartbeat reads them. Raises NotFound."""
+    """Return the identity and the grants of an agent, without rules of trust. Raises NotFound."""
     identity = identity_of(agent_id)
     ((grants,),) = fetch(_GRANTS, agent=agent_id)
     return parse_authority(grants, identity)
 
 
-def explain_denial(*, agent_id: UUID, resource: str) -> DenialReport:
+def explain_authorization(*, agent_id: UUID, resource: str) -> AuthorizationReport:
     """Explain whether an agent may use a resource, or an action by its name, now: each grant that covers it, revoked ones too.
 
     A grant does not suffice where the trust in the agent blocks the resource; where a person is asked first, the reason says so.
@@ -143,16 +138,19 @@ def explain_denial(*, agent_id: UUID, resource: str) -> DenialReport:
     revoked = tuple(to_value(row) for row in capabilities_of(agent.id, revoked=True).exclude(revoked_at=None))
     authority = replace(own, grants=AgentGrants((*own.grants, *revoked)))
     found = explain(uri, authority=authority, now=datetime.now(UTC))
-    return DenialReport(resource=uri, authorization=with_trust(found, uri, trust_of(agent.id)))
+    return AuthorizationReport(resource=uri, authorization=with_trust(found, uri, trust_of(agent.id)))
 
 
 def action_names(agent_id: UUID) -> list[str]:
     """Return the actions that an agent has a grant of, as named by the grants, in alphabetical order. One statement."""
-    return sorted(row[0].removeprefix(ACTION_PREFIX) for row in fetch(_ACTIONS, agent=agent_id))
+    granted = capabilities_of(agent_id).filter(resource__startswith=ACTION_PREFIX)
+    return sorted(
+        {resource.removeprefix(ACTION_PREFIX) for resource in granted.values_list("resource", flat=True)}
+    )
 
 
 def agents_with_action(action: str) -> QuerySet[Agent]:
-    """Return the agents with a direct grant of an action in force, by name."""
+    """Return the agents with a grant of exactly this action that is not revoked, by name."""
     rows: QuerySet[Agent] = Agent.objects.filter(
         capabilities__resource=action_resource(action), capabilities__revoked_at=None
     )

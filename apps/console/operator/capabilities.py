@@ -17,10 +17,10 @@ from apps.agents.services.lookup import agent_by_id
 from apps.authority.models import CapabilityGrant
 from apps.authority.services.authority_column import capability_name
 from apps.authority.services.explanations import (
-    DenialReport,
+    AuthorizationReport,
     capabilities_of,
     describe_constraints,
-    explain_denial,
+    explain_authorization,
     status_of,
     uses_of,
 )
@@ -64,7 +64,7 @@ class CapabilityPage:
     #: The names of other agents, to suggest.
     others: list[str]
     asked: str
-    report: DenialReport | None
+    report: AuthorizationReport | None
     fault: str
     may_operate: bool
     with_revoked: bool
@@ -91,7 +91,7 @@ def _read(request: HttpRequest, agent: Agent) -> CapabilityPage:
     report, fault = None, ""
     if asked:
         try:
-            report = explain_denial(agent_id=agent.id, resource=asked)
+            report = explain_authorization(agent_id=agent.id, resource=asked)
         except Invalid as error:
             fault = str(error)
     return CapabilityPage(

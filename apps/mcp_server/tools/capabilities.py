@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from apps.authority.services.explanations import explain_denial
+from apps.authority.services.explanations import explain_authorization
 from apps.mcp_server.callers import ToolContext, called_agent
 from apps.mcp_server.definitions import AgentParam, ToolResult
 from arbor.agents.capabilities import MAX_URI_LENGTH
@@ -48,5 +48,5 @@ def why_denied(
     """Explain whether an agent may do an action now, and why not. Only people grant capabilities."""
     called = called_agent(context, agent)
     with called.transaction():
-        report = explain_denial(agent_id=called.id, resource=resource)
+        report = explain_authorization(agent_id=called.id, resource=resource)
     return DenialExplanation.model_validate({"agent": called.name, **report.to_json()})

@@ -13,7 +13,7 @@ from apps.authority.services.authority_column import capability_name
 from apps.authority.services.explanations import (
     capabilities_of,
     describe_constraints,
-    explain_denial,
+    explain_authorization,
     status_of,
     uses_of,
 )
@@ -102,7 +102,7 @@ def revoke(agent: ChosenAgent, *, capability: str, reason: str) -> Output:
 @in_agent_transaction
 def why(agent: ChosenAgent, *, resource: str) -> Output:
     """Explain whether an agent may use a resource now."""
-    report = explain_denial(agent_id=agent.id, resource=resource)
+    report = explain_authorization(agent_id=agent.id, resource=resource)
     found = report.authorization
     if found.granted:
         note = f"; {found.reason}" if found.reason else ""

@@ -11,7 +11,7 @@ from apps.agents.models import Agent
 from apps.agents.services.locks import lock_schedule
 from apps.audit.models import AuditAction, AuditEvent
 from apps.authority.models import CapabilityGrant, CapabilityUse
-from apps.authority.services.explanations import authority_of, explain_denial
+from apps.authority.services.explanations import authority_of, explain_authorization
 from apps.authority.services.grants import (
     delegate_capability,
     grant_capability,
@@ -72,7 +72,7 @@ def test_a_grant_is_signed_explained_and_revoked(ada: Agent) -> None:
             authority_of(ada.id).issuers["authority:1"]
         )
         revoke_capability(capability_id=grant.id, reason="no longer needed", actor=ACTOR)
-        report = explain_denial(agent_id=ada.id, resource="arbor://fs/read/docs/a")
+        report = explain_authorization(agent_id=ada.id, resource="arbor://fs/read/docs/a")
     assert report.authorization.code == "revoked"
     assert "no longer needed" in report.authorization.reason
     assert len(audit_messages(ada, AuditAction.CAPABILITY_GRANTED)) == 1

@@ -13,7 +13,7 @@ from apps.agents.models import Agent, Trigger
 from apps.audit.models import AuditEvent
 from apps.authority.models import ActionApproval
 from apps.authority.services.approvals import approve, deny, expire_approvals
-from apps.authority.services.explanations import explain_denial
+from apps.authority.services.explanations import explain_authorization
 from apps.authority.services.modes import set_mode, suggestions_of, trust_of
 from apps.goals.models import Goal, Intent
 from apps.heartbeats.services.legs import committing
@@ -326,7 +326,7 @@ def test_a_blocked_action_is_neither_offered_nor_executed(agent: Agent, heartbea
     assert offer in heartbeats.run(REST)
     with tenant_transaction(agent.tenant_id):
         set_mode(agent_id=agent.id, prefix=action_resource("remember"), mode=TrustMode.BLOCK, actor=PERSON)
-        explained = explain_denial(agent_id=agent.id, resource="remember").authorization
+        explained = explain_authorization(agent_id=agent.id, resource="remember").authorization
     assert (explained.granted, explained.code) == (False, "blocked")
     assert offer not in heartbeats.run(REMEMBER)
     (entry,) = heartbeats_of(agent)[-1].actions
