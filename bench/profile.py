@@ -218,8 +218,8 @@ def _round(database: psycopg.Connection[Any], account: _Account, batch: int) -> 
                 groups[message.task, message.tenant_id].append(message)
             messages.clear()
             for (task, tenant_id), group in groups.items():
-                for together in batched(group, batch, strict=False):
-                    advanced |= _deliver(task, tenant_id, together, account)
+                for delivered in batched(group, batch, strict=False):
+                    advanced |= _deliver(task, tenant_id, delivered, account)
     return len(advanced)
 
 

@@ -23,7 +23,7 @@ _PERIODS = {
     for name, entry in entries().items()
     if name != Task.DISPATCH.value
 }
-#: The start times of current runs by message id.
+#: The start times of current runs by task id.
 _started: dict[str, float] = {}
 
 

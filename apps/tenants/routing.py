@@ -15,7 +15,7 @@ _ACCOUNT_MODELS = frozenset(
 
 
 class AccountsRouter:
-    """Reads and writes accounts by a role that only the console and Flower use, so that no other role reads passwords."""
+    """Reads and writes accounts by a role of their own, which workers and the API do not have: they cannot read passwords."""
 
     def db_for_read(self, model: type[models.Model], **_hints: Any) -> str | None:
         """Return the connection of accounts for its models; None leaves others to Django."""

@@ -30,8 +30,8 @@ _MAX_PAGES = 20
 _ERROR_LENGTH = 300
 
 
-class ResponseTooLarge(httpx2.TransportError):
-    """The server sent more bytes than are read."""
+class ResponseRefused(httpx2.TransportError):
+    """The server sent a response that is not read: too large, or compressed."""
 
 
 class _Session(ClientSession):
@@ -152,7 +152,7 @@ def _reason(error: BaseException, server: ToolServerAddress, *, host: str, deadl
     """Return why a session failed. Network errors leave out the address, which may be a private one of the operator."""
     errors = list(_leaves(error))
     for found in errors:
-        if isinstance(found, ResponseTooLarge):
+        if isinstance(found, ResponseRefused):
             return f"{host} {found}"
         if isinstance(found, httpx2.UnsupportedProtocol):
             return f"{host} leads to an address that is not permitted; ARBOR_MCP_ALLOW_PRIVATE=true permits addresses of one's own network"
@@ -214,7 +214,7 @@ class _GuardedTransport(httpx2.AsyncBaseTransport):
             if response.headers.get("content-encoding", "identity").lower() != "identity":
                 await response.aclose()
                 # A few compressed bytes could expand to very many.
-                raise ResponseTooLarge("sent a compressed answer, which was not asked for")
+                raise ResponseRefused("sent a compressed answer, which was not asked for")
             assert isinstance(response.stream, httpx2.AsyncByteStream)
             response.stream = _BoundedStream(response.stream, self._count)
             return response
@@ -223,7 +223,9 @@ class _GuardedTransport(httpx2.AsyncBaseTransport):
     async def _addresses(self, request: httpx2.Request) -> list[str]:
         host, port = request.url.host, request.url.port or (443 if request.url.scheme == "https" else 80)
         try:
-            addresses = await anyio.to_thread.run_sync(resolve_addresses, host, port, CONNECT_S)
+            addresses = await anyio.to_thread.run_sync(
+                resolve_addresses, host, port, CONNECT_S, abandon_on_cancel=True
+            )
         except httpcore.NetworkError as error:
             raise httpx2.ConnectError("the name does not resolve", request=request) from error
         except httpcore.TimeoutException as error:
@@ -236,7 +238,7 @@ class _GuardedTransport(httpx2.AsyncBaseTransport):
     def _count(self, read: int) -> None:
         self._left -= read
         if self._left < 0:
-            raise ResponseTooLarge(f"sent more than {self._max_bytes:,} bytes")
+            raise ResponseRefused(f"sent more than {self._max_bytes:,} bytes")
 
     async def aclose(self) -> None:
         """Close the connections."""

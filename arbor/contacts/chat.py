@@ -132,9 +132,9 @@ def name_of_person(person: str) -> str:
     return person.partition(":")[2] or person
 
 
-def thought_of_turn(human: str, asked: str) -> str:
+def thought_of_turn(name: str, asked: str) -> str:
     """Return the default thought of a turn, where the agent named none."""
-    return f"{human} said to me: {shorten(' '.join(asked.split()), ASKED_LENGTH)}"
+    return f"{name} said to me: {shorten(' '.join(asked.split()), ASKED_LENGTH)}"
 
 
 def significance(turns: Sequence[WeighedTurn], *, lists: WordLists = DEFAULT_WORDS) -> float:

@@ -208,5 +208,7 @@ def list_failed_calls(agent: ChosenAgent | None, *, retry: bool, tenant_slug: st
         "failed", failed, CALL_COLUMNS, about={"retried": retried}, empty="No maintenance call has failed."
     )
     if failed and retry:
-        return replace(output, text=f"{retried} failed calls are retried within minutes.")
+        return replace(
+            output, text=f"{retried} failed call{'s are' if retried != 1 else ' is'} retried within minutes."
+        )
     return output

@@ -49,7 +49,7 @@ class ViewerCrawl:
 
 @dataclass(frozen=True, kw_only=True)
 class OwnerCrawl:
-    """Pages of a tenant rendered for its owner: with one row of each model, and with many."""
+    """Pages of a tenant rendered for its owner: with one row of each model, and with many agents and rows of theirs."""
 
     few: tuple[Page, ...]
     many: tuple[Page, ...]
@@ -135,7 +135,7 @@ def snapshot() -> Snapshot:
 
 
 def create_many_rows(world: World) -> None:
-    """Create many more rows of each growing model."""
+    """Create many more agents, heartbeats, ledger entries, memories and goals."""
     with tenant_transaction(world.tenant.id):
         for _ in range(12):
             agent = AgentFactory()

@@ -1,8 +1,9 @@
 """The self of an agent: beliefs, aspects, preferences, conduct, proposals.
 
 Nothing enters the self without review: beliefs, aspects and preferences come from an agent's birth, from a person, or
-from a proposal that the agent's own heartbeat accepted, within limits; never from maintenance. An import contract
-enforces this: memories and workers import nothing that writes here, heartbeats only the proposals.
+from a proposal that the agent's own heartbeat accepted, within limits; never from maintenance. Two import
+contracts enforce this: heartbeats, maintenance, memories and workers import no service that changes beliefs, aspects or
+preferences, and memories and workers none that decides about proposals.
 """
 
 from apps.selves.models.calibrations import ProposalCalibration

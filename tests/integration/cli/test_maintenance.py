@@ -78,7 +78,7 @@ def test_failed_calls_are_retried_for_one_agent_or_all(
 ) -> None:
     assert arbor("ops", "calls", "--agent", "Vega", "--retry", "--json").json["retried"] == 1
     assert arbor("ops", "calls", "--json").json["failed"][0]["agent"] == "Altair"
-    assert "1 failed calls are retried" in arbor("ops", "calls", "--retry").out
+    assert "1 failed call is retried" in arbor("ops", "calls", "--retry").out
     assert "No maintenance call has failed." in arbor("ops", "calls").out
     with tenant_transaction(tenant.id):
         assert {call.status for call in ExternalCall.objects.all()} == {CallStatus.RETRIED}

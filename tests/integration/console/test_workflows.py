@@ -93,7 +93,7 @@ def test_a_person_decides_a_waiting_step(
 ) -> None:
     page = reverse("admin:workflows_workflowrun_change", args=[waiting.run_id])
     decide = reverse("admin:workflow-decide", args=[waiting.id])
-    assert "It waits for the decision of an operator." in viewer.get(page).content.decode()
+    assert "This run waits for the decision of an operator." in viewer.get(page).content.decode()
     assert viewer.post(decide, {"verdict": "approve"}).status_code == 403
     assert "Publish the reef?" in operator.get(page).content.decode()
     decided = operator.post(decide, {"verdict": "approve", "reason": "fine"}, follow=True)
@@ -103,7 +103,7 @@ def test_a_person_decides_a_waiting_step(
     advance_run(run_id=waiting.run_id, tenant_id=tenant.id)
     ended = operator.get(page).content.decode()
     assert "succeeded" in ended
-    assert "It waits for your decision." not in ended
+    assert "This run waits for your decision." not in ended
     assert run_of(tenant).status == "succeeded"
 
 

@@ -83,7 +83,7 @@ def report_unusable_embedder(*, process: str) -> None:
 
 
 def can_embed(model: EmbeddingModel) -> bool:
-    """Return whether an embedder can embed the known text; if it can, the error before was due to another text."""
+    """Return whether an embedder can embed the known text; if it can, the caller's call failed because of its texts."""
     try:
         call_embedder(embedder_for(model), [KNOWN_TEXT])
     except (EmbeddingFailed, ConfigurationInvalid):
@@ -92,7 +92,7 @@ def can_embed(model: EmbeddingModel) -> bool:
 
 
 def record_embedder_failure(model: EmbeddingModel, error: EmbeddingFailed) -> None:
-    """Record that an embedder failed; the backlog retries after a growing delay. One statement."""
+    """Record that an embedder failed; the jobs that embed retry after a growing delay. One statement."""
     values: dict[str, Any] = {
         "model": name_of(model),
         "first": FIRST_RETRY_DELAY,
@@ -119,7 +119,7 @@ def record_embedder_recovery(model: EmbeddingModel) -> None:
 
 
 def embedder_faults() -> list[EmbedderFault]:
-    """Return the faults of the embedders whose last call by the backlog failed, the oldest fault first."""
+    """Return the faults of the embedders whose last call by a job failed, the oldest fault first."""
     return list(EmbedderFault.objects.using(OPS).order_by("since"))
 
 
