@@ -15,8 +15,7 @@ from uuid import UUID
 import structlog
 from django.conf import settings
 from django.db import connections, transaction
-from django.db.models import Exists, Model, OuterRef, QuerySet
-from django.db.models.functions import Now
+from django.db.models import Model, QuerySet
 
 from apps.access.idempotency import delete_expired_requests
 from apps.agents.models import Percept
@@ -27,7 +26,7 @@ from apps.audit.services.deletions import ACTOR, record_age_deletion
 from apps.authority.models import ActionApproval
 from apps.calls.models import CallStatus, DailyUsage, ExternalCall, LedgerEntry
 from apps.contacts.models import ChatSession, HookDelivery, OutboxMessage
-from apps.fleet.capability_uses import delete_uncounted_uses
+from apps.fleet.authority_history import APPROVAL_HAS_ENDED, delete_approvals, delete_uncounted_uses
 from apps.fleet.goal_history import AGENTS_WITH_OLD_PROGRESS, PLAN_IS_OLD, delete_plans, delete_progress
 from apps.fleet.seeds.saving import sweep_saved_seeds
 from apps.goals.models import Plan, ProgressNote
@@ -39,7 +38,6 @@ from apps.tenants.models import ConsoleSession
 from apps.tenants.scope import APP, OPS, tenant_transaction
 from apps.workflows.models import WorkflowRun
 from arbor.audit.deletions import DeletedRows
-from arbor.authority.approvals import OPEN_APPROVALS
 from arbor.clock import Clock, SystemClock
 from arbor.contacts.hooks import UNSENT
 from arbor.contacts.values import DeliveryStatus
@@ -84,12 +82,6 @@ r.ended_at IS NOT NULL AND r.started_at < (
     ORDER BY latest.started_at DESC OFFSET {RETAINED_HEARTBEATS - 1} LIMIT 1
 )
 """  # noqa: S608 (no external input)
-# A denial refuses the same request until the denied one would have expired.
-_APPROVAL_ENDED = """
-r.status NOT IN ('pending', 'approved') AND r.expires_at < now() AND NOT EXISTS (
-    SELECT FROM heartbeats_heartbeat h WHERE h.tenant_id = t.id AND h.id IN (r.heartbeat_id, r.executed_by)
-)
-"""
 
 #: A function that deletes some old rows of an agent, or of a tenant, and returns their number.
 type _Step = Callable[[UUID, UUID, datetime], int]
@@ -191,14 +183,6 @@ def _delete_messages(tenant_id: UUID, agent_id: UUID, before: datetime) -> int:
     with tenant_transaction(tenant_id):
         old = OutboxMessage.objects.filter(agent_id=agent_id, created_at__lt=before)
         return _delete(_oldest(old.exclude(status__in=open_states), "created_at", STEP))
-
-
-def _delete_approvals(tenant_id: UUID, agent_id: UUID, before: datetime) -> int:
-    with tenant_transaction(tenant_id):
-        heartbeats = Heartbeat.objects.filter(id__in=[OuterRef("heartbeat_id"), OuterRef("executed_by")])
-        rows = ActionApproval.objects.filter(~Exists(heartbeats), agent_id=agent_id, asked_at__lt=before)
-        ended = rows.exclude(status__in=OPEN_APPROVALS).filter(expires_at__lt=Now())
-        return _delete(_oldest(ended, "asked_at", STEP))
 
 
 def _delete_deliveries(tenant_id: UUID, _: UUID, before: datetime) -> int:
@@ -368,8 +352,8 @@ _SWEEPS = {
         waiting=_AGENTS,
         model=ActionApproval,
         column="asked_at",
-        deletable=_APPROVAL_ENDED,
-        step=_delete_approvals,
+        deletable=APPROVAL_HAS_ENDED,
+        step=delete_approvals,
     ),
     Record.PLANS: _Sweep(
         waiting=_AGENTS, model=Plan, column="ended_at", deletable=PLAN_IS_OLD, step=delete_plans

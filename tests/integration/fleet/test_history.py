@@ -17,7 +17,7 @@ from apps.authority.models import ActionApproval, CapabilityUse
 from apps.authority.services.grants import grant_capability, revoke_capability
 from apps.calls.models import DailyUsage, ExternalCall, LedgerEntry
 from apps.contacts.models import ChatMessage, HookDelivery, OutboxMessage
-from apps.fleet import capability_uses, history
+from apps.fleet import authority_history, history
 from apps.fleet.goal_history import RETAINED_NOTES
 from apps.fleet.history import RETAINED_HEARTBEATS, sweep_history
 from apps.goals.models import Goal, Intent, Plan, PlanStep, ProgressNote
@@ -363,6 +363,6 @@ def test_rows_that_are_gone_are_counted_as_none(agent: Agent, monkeypatch: pytes
         return JobRunResult()
 
     monkeypatch.setattr(history, "run_job", run_step)
-    monkeypatch.setattr(capability_uses, "run_job", run_step)
+    monkeypatch.setattr(authority_history, "run_job", run_step)
     sweep_history()
     assert set(done) == {0}
