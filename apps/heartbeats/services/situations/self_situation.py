@@ -50,7 +50,7 @@ SELF_COLUMNS = f"""
         WHERE tenant_id = a.tenant_id AND agent_id = a.id AND status <> 'dropped'
         ORDER BY stability DESC, id LIMIT %(aspects)s
     ) aspect) AS aspects,
-    (SELECT string_agg(content, ' ') FROM selves_identityaspect
+    (SELECT string_agg(content, ' ' ORDER BY id) FROM selves_identityaspect
         WHERE tenant_id = a.tenant_id AND agent_id = a.id AND status = 'held' AND kind = 'emotional_baseline'
     ) AS tone,
     (SELECT coalesce(json_agg(belief), '[]') FROM (
