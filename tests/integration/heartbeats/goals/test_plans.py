@@ -77,7 +77,7 @@ def test_a_planned_goal_completes_in_five_heartbeats_with_its_parent(
     )
     assert "## Plan" in prompt
     assert "(estimated: heartbeats 4, energy 2, risk 0.3)" in prompt
-    assert "needed, and has: a calm day" in prompt
+    assert "met: a calm day" in prompt
     assert "1. committed: remember: what the pilots said" in prompt
     assert "2. waiting: rest: let it settle" in prompt
     assert "before: the pilots were heard" in prompt
@@ -159,7 +159,7 @@ def test_a_plan_waits_for_what_it_depends_on(
     run_replies(reply_of(goal_updates=[{"goal_id": str(reef.id), "met": ["A calm day"]}]))
     assert "its plan no longer waits for A calm day" in str(last_done(agent).goal_changes)
     prompt = run_replies(REST)
-    assert "needed, and has: a calm day" in prompt
+    assert "met: a calm day" in prompt
     assert "] recall: the soundings (for goal" in prompt
 
 
