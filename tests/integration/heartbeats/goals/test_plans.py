@@ -268,6 +268,17 @@ def test_a_blocked_goal_is_flagged_until_its_blocker_closes(
     assert LinkKind.BLOCKER in kinds
 
 
+def test_an_agent_lifts_a_blocker_given_in_words(run_replies: RunReplies, goals: tuple[Goal, Goal]) -> None:
+    _, reef = goals
+    run_replies(reply_of(goal_updates=[{"goal_id": str(reef.id), "blocked_by": "the storm"}]))
+    assert "blocked by the storm" in run_replies(
+        reply_of(goal_updates=[{"goal_id": str(reef.id), "blocked_by": "Nothing."}])
+    )
+    prompt = run_replies(REST)
+    assert "blocked by" not in prompt
+    assert "waits for: the storm" not in prompt
+
+
 def test_a_goal_contradicted_by_a_belief_is_flagged(
     run_replies: RunReplies, agent: Agent, goals: tuple[Goal, Goal]
 ) -> None:
