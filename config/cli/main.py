@@ -104,11 +104,16 @@ def cli() -> None:
     """Arbor keeps autonomous agents alive: identity, memory, goals, boundaries and a heartbeat."""
 
 
+def run() -> None:
+    """Run the command line as the work of this whole process."""
+    # At its exit the interpreter would look for garbage among all loaded modules, a third of a short command's time.
+    atexit.register(gc.freeze)
+    main()
+
+
 def main(args: list[str] | None = None) -> None:
     """Run the command line and exit with one of the codes above."""
     gc.set_threshold(_GC_THRESHOLD)
-    # At its exit the interpreter would look for garbage among all loaded modules, a fifth of a short command's time.
-    atexit.register(gc.freeze)
     try:
         code = cli.main(args=args, prog_name="arbor", standalone_mode=False)
     except click.ClickException as error:

@@ -12,6 +12,7 @@ from apps.agents.models import Agent
 from apps.knowledge.models import DocumentVersion, Passage, PassageTerm
 from apps.knowledge.services.categories import set_categories
 from apps.knowledge.services.documents import withdraw_document
+from apps.knowledge.services.passage_queries import ITERATIVE_SCAN
 from apps.knowledge.services.passage_search import (
     ALWAYS_EXACT,
     PassageQuery,
@@ -152,6 +153,7 @@ def test_hnsw_finds_what_the_exact_search_finds(tenant: Tenant, library: Any) ->
     vector = query_vector_of(tenant_id=tenant.id, text=query.text)
     near, similarities = {}, {}
     with tenant_transaction(tenant.id), connections[APP].cursor() as cursor:
+        cursor.execute(ITERATIVE_SCAN)
         for exact in (0, ALWAYS_EXACT):
             values = passage_values(query, vector, exact=exact) | {"tenant": tenant.id}
             cursor.execute(passage_statement(), values)

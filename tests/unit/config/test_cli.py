@@ -72,10 +72,10 @@ def test_a_command_without_a_model_call_loads_no_adapter() -> None:
 
 def test_a_command_ends_without_collecting_garbage() -> None:
     script = (
-        "import atexit, gc\n"
-        "from config.cli.main import main\n"
+        "import atexit, gc, runpy, sys\n"
         "atexit.register(lambda: print(gc.get_freeze_count() > 0, len(gc.get_objects())))\n"
-        "main(['--version'])"
+        "sys.argv[1:] = ['--version']\n"
+        "runpy.run_module('config.cli', run_name='__main__')"
     )
     result = subprocess.run(
         [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True
