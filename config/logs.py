@@ -8,6 +8,7 @@ import sys
 from collections.abc import Mapping, MutableMapping
 from typing import Any
 
+import psycopg
 import structlog
 
 from arbor.errors import ConfigurationInvalid
@@ -34,6 +35,18 @@ def mask_secrets(_logger: Any, _name: str, event: MutableMapping[str, Any]) -> M
 def drop_color_message(_logger: Any, _name: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
     """Drop the copy of the message with color codes, which uvicorn adds for its own formatter."""
     event.pop("color_message", None)
+    return event
+
+
+def drop_outage_traceback(
+    _logger: Any, _name: str, event: MutableMapping[str, Any]
+) -> MutableMapping[str, Any]:
+    """Drop the traceback of an error that says only that the database does not answer: tasks repeat it every second."""
+    match event.get("exc_info"):
+        case (_, BaseException() as error, _):
+            cause = error.__cause__ or error
+            if isinstance(cause, psycopg.OperationalError) and cause.sqlstate is None:
+                del event["exc_info"]
     return event
 
 
@@ -89,7 +102,7 @@ def logging_config(*, level: str, form: str) -> dict[str, Any]:
         cache_logger_on_first_use=True,
     )
     # Tracebacks are plain, without the values of variables such as prompts and keys, and become text before the masking.
-    render: list[Any] = [structlog.processors.format_exc_info, mask_secrets]
+    render: list[Any] = [drop_outage_traceback, structlog.processors.format_exc_info, mask_secrets]
     if form == "json":
         render.append(structlog.processors.JSONRenderer())
     else:

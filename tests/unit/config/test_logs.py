@@ -8,8 +8,10 @@ import logging.config
 import sys
 from collections.abc import Iterator
 
+import psycopg
 import pytest
 import structlog
+from django.db import OperationalError
 from structlog.testing import capture_logs
 
 from config.logs import logging_config
@@ -102,6 +104,26 @@ def test_no_traceback_shows_a_password(written: io.StringIO, logged_by: str) -> 
     assert "Traceback" in shown
     assert "a-password" not in shown
     assert "postgres://***@db.example" in shown
+
+
+@pytest.mark.parametrize(
+    ("cause", "shows_traceback"),
+    [
+        (psycopg.OperationalError("connection refused"), False),
+        (psycopg.errors.DeadlockDetected("deadlock detected"), True),
+        (ConnectionError("connection refused"), True),
+    ],
+)
+def test_an_unreachable_database_is_logged_without_traceback(
+    written: io.StringIO, cause: Exception, shows_traceback: bool
+) -> None:
+    try:
+        raise OperationalError(str(cause)) from cause
+    except OperationalError as error:
+        logging.getLogger("masked").exception("Task claim_due raised unexpected: %r", error)
+    shown = written.getvalue()
+    assert f"OperationalError('{cause}')" in shown
+    assert ("Traceback" in shown) == shows_traceback
 
 
 def test_values_that_are_no_secret_are_not_masked(written: io.StringIO) -> None:
