@@ -35,7 +35,9 @@ def revise_confidence(*, confidence: float, stability: float, supports: bool, st
     prior = min(max(confidence, 1 - MAX_PRIOR), MAX_PRIOR)
     shift = strength * (1 - stability) * math.log(LIKELIHOOD_RATIO)
     odds = math.log(prior / (1 - prior)) + (shift if supports else -shift)
-    return limit_confidence(confidence, 1 / (1 + math.exp(-odds)))
+    wanted = 1 / (1 + math.exp(-odds))
+    # From beyond the most certain prior, the odds would move the belief against the evidence.
+    return limit_confidence(confidence, max(wanted, confidence) if supports else min(wanted, confidence))
 
 
 def limit_confidence(confidence: float, wanted: float) -> float:
