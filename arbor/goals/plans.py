@@ -10,7 +10,7 @@ from uuid import UUID
 
 from arbor.errors import Invalid, TransitionIllegal
 from arbor.goals.intents import MAX_AT_ONCE
-from arbor.memory.content import check_text
+from arbor.memory.content import check_line, check_text
 
 #: The most steps of a plan.
 MAX_STEPS = 20
@@ -108,6 +108,10 @@ def check_draft(draft: PlanDraft) -> None:
             )
         for text in texts:
             check_text("a step", text)
+    for dependency in draft.dependencies:
+        if not dependency.strip():
+            raise Invalid("a dependency of a plan needs a text")
+        check_line("a dependency of a plan", dependency, STEP_LENGTH)
 
 
 def move_plan(status: PlanStatus, to: PlanStatus) -> PlanStatus:
