@@ -16,7 +16,7 @@ from arbor.memory.content import check_line, check_text
 MAX_STEPS = 20
 MAX_DEPENDENCIES = 10
 STEP_LENGTH = 1_000
-#: The largest estimate that is accepted.
+#: The largest estimate that is accepted: a year of hourly heartbeats is 8,760.
 MAX_ESTIMATE = 1_000_000
 
 
