@@ -162,9 +162,10 @@ def record(heartbeat: HeartbeatState) -> Steps[HeartbeatState]:
         emotional_valence=felt if heartbeat.emotional_valence is None else heartbeat.emotional_valence,
         memory_id=memory_id,
     )
+    notes = len(heartbeat.reply_or_empty.memory_notes)
     return NodeResult(
         state=heartbeat,
-        changed=(f"remembered the heartbeat and {len(heartbeat.reply_or_empty.memory_notes)} notes",),
+        changed=(f"remembered the heartbeat and {notes} {'note' if notes == 1 else 'notes'}",),
     )
 
 
