@@ -27,7 +27,7 @@ DOUBTED_BELOW = 0.4
 HELD_FROM = 0.5
 
 
-def revise_confidence(*, confidence: float, stability: float, supports: bool, strength: float = 1.0) -> float:
+def revise_confidence(*, confidence: float, stability: float, supports: bool, strength: float) -> float:
     """Compute a belief's confidence, 0 to 1, after one memory as evidence of a strength from 0 to 1.
 
     ln odds' = ln odds ± strength · (1 - stability) · ln 3, from a confidence of 0.02 to 0.98, moved by at most 0.2.
