@@ -29,7 +29,10 @@ def belief(**changes: Any) -> NewBelief:
         ({"name": "No Gossip"}, "a boundary's name is 1 to 60"),
         ({"patterns": []}, "needs a pattern or an example"),
         ({"patterns": ["gossip", " * "]}, "a boundary's pattern needs a text"),
-        ({"patterns": ["gossip" + "*" * 100]}, "a boundary's pattern must have at most 100 characters, got 106"),
+        (
+            {"patterns": ["gossip" + "*" * 100]},
+            "a boundary's pattern must have at most 100 characters, got 106",
+        ),
         ({"examples": [" " * 300 + "x"]}, "a boundary's example must have at most 300 characters, got 301"),
         ({"examples": ["x"] * 21}, "at most 20 examples, got 21"),
     ],
