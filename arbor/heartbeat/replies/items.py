@@ -54,8 +54,8 @@ class ReplyReader:
         """Return the dropped items; beyond `MAX_LISTED`, the last one counts the rest."""
         if not self._unlisted:
             return tuple(self._listed)
-        rest = Dropped(path="", value="", reason=f"{self._unlisted} further items were dropped")
-        return (*self._listed, rest)
+        count = "1 further item was" if self._unlisted == 1 else f"{self._unlisted} further items were"
+        return (*self._listed, Dropped(path="", value="", reason=f"{count} dropped"))
 
     def drop(self, path: str, value: Any, reason: str) -> None:
         if len(self._listed) < MAX_LISTED:
@@ -94,7 +94,8 @@ class ReplyReader:
         for index, item in enumerate(value):
             if len(accepted) == most:
                 left = value[index:]
-                self.drop(f"{path}[{index}]", left, f"at most {most} are taken; {len(left)} are left over")
+                count = "1 is" if len(left) == 1 else f"{len(left)} are"
+                self.drop(f"{path}[{index}]", left, f"at most {most} are taken; {count} left over")
                 break
             try:
                 accepted.append(read(Item(self, f"{path}[{index}]", item)))
