@@ -95,7 +95,8 @@ class NewBoundary:
             if len(texts) > most:
                 raise LimitReached(f"a boundary has at most {most} {what}s, got {len(texts)}")
             for text in texts:
-                check_text(f"a boundary's {what}", text.strip(" *"), longest=longest)
+                check_text(f"a boundary's {what}", text, longest=longest)
+                check_text(f"a boundary's {what}", text.strip(" *"))
 
 
 # An optional word in between, unless it is a negation.

@@ -11,6 +11,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from arbor.goals.plans import MAX_DEPENDENCIES, MAX_ESTIMATE
 from arbor.goals.values import MAX_NEW_PER_HEARTBEAT, GoalLayer, GoalSource, GoalState, as_title
 from arbor.heartbeat.replies.items import ID_LENGTH, Item
 from arbor.selves.values import TEXT_LENGTH as INSIGHT_LENGTH
@@ -20,8 +21,6 @@ from arbor.tools.names import ACTION_LENGTH
 # The most items of each kind in one reply. Three intentions: the origin of seed 000.
 MAX_ACTIONS = 10
 MAX_INTENTIONS = 3
-# A year of hourly heartbeats is 8,760.
-MAX_TICKS = 1_000_000
 
 # A reply has at least one of these keys (the origin of seed 000).
 REQUIRED_KEYS = ("thinking", "actions", "memory_notes", "goal_updates")
@@ -56,7 +55,7 @@ NOTE_LENGTH = 4_000
 NO_BLOCKER = "nothing"
 
 type Share = Annotated[float, Field(ge=0, le=1)]
-type Ticks = Annotated[int, Field(ge=0, le=MAX_TICKS)]
+type Ticks = Annotated[int, Field(ge=0, le=MAX_ESTIMATE)]
 type Schema = dict[str, Any]
 TEXT: Schema = {"type": "string"}
 MAYBE_TEXT: Schema = {"type": ["string", "null"]}
@@ -105,7 +104,7 @@ def _lines(most: int, longest: int) -> FieldForm:
 
 _SHARE = FieldForm(read=Item.share, schema={"type": ["number", "null"], "description": "0 to 1"})
 _TICKS = FieldForm(
-    read=lambda item, key: item.whole(key, MAX_TICKS),
+    read=lambda item, key: item.whole(key, MAX_ESTIMATE),
     schema={"type": ["integer", "null"], "description": "heartbeats it may take"},
 )
 
@@ -147,7 +146,7 @@ class GoalUpdate(ReplyPart):
     #: The id of another goal, or words; empty: nothing blocks it any more.
     blocked_by: Annotated[str | None, FieldForm(read=_blocker, schema=MAYBE_TEXT)] = None
     #: Dependencies of the goal's plan that are met, in its words.
-    met: Annotated[list[str], _lines(10, LINE_LENGTH)] = []
+    met: Annotated[list[str], _lines(MAX_DEPENDENCIES, LINE_LENGTH)] = []
 
 
 class ProposedGoal(ReplyPart):
@@ -198,7 +197,7 @@ class Decomposition(ReplyPart):
     #: 0 to 1, higher is riskier.
     risk: Annotated[Share | None, _SHARE] = None
     #: One line each.
-    dependencies: Annotated[list[str], _lines(10, LINE_LENGTH)] = []
+    dependencies: Annotated[list[str], _lines(MAX_DEPENDENCIES, LINE_LENGTH)] = []
 
 
 class ProposalChoice(StrEnum):
