@@ -144,7 +144,7 @@ def _accept(hook: Hook, request: HookRequest, verified: VerifiedId, now: datetim
         hook=hook,
         once_key=verified.once_key,
         delivery_id=verified.delivery_id,
-        event=message.event if message is not None else "",
+        event=storable(message.event) if message is not None else "",
         status=status,
         error=storable(error)[:_ERROR_LENGTH],
         percept_id=uuid7() if status is HookDeliveryStatus.PERCEIVED else None,
