@@ -6,19 +6,21 @@ from datetime import timedelta
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import F, Q
+from django.db.models import F, Q, QuerySet
 from django.db.models.functions import Now, Random
 
 from apps.agents.models import Agent, HeartbeatSchedule, ScheduleState
 from apps.audit.models import AuditAction, AuditEvent, PlatformEvent
 from apps.audit.services import record, record_platform
 from apps.fleet.administration import resume_tenant, suspend_tenant
+from apps.signals.services.emission import emit
 from apps.tenants.models import Tenant, TenantStatus
 from apps.tenants.scope import APP, OPS
 from apps.tenants.services import require_active
 from arbor.agents.endorsement import EndorsementStatus
 from arbor.agents.lifecycle import AgentStatus
 from arbor.errors import Invalid
+from arbor.signals import SignalName, signal
 
 #: Agents at most that `pause_all_agents` records as paused before, so that `resume_all_agents` leaves them paused.
 MAX_REMEMBERED = 5_000
@@ -31,21 +33,23 @@ def pause_all_agents(*, actor: str, reason: str = "") -> int:
     with transaction.atomic(using=APP):
         _lock_schedules(AgentStatus.ACTIVE)
         earlier = _paused_one_by_one(_last_pause())
-        paused = Agent.objects.filter(status=AgentStatus.ACTIVE).update(status=AgentStatus.PAUSED)
+        agents = _names_of(Agent.objects.filter(status=AgentStatus.ACTIVE))
+        Agent.objects.filter(id__in=agents).update(status=AgentStatus.PAUSED)
         HeartbeatSchedule.objects.filter(agent__status=AgentStatus.PAUSED, state=ScheduleState.IDLE).update(
             state=ScheduleState.OFF, slot_at=None
         )
         record(
             action=AuditAction.AGENT_PAUSED,
             actor=actor,
-            message=f"paused all {paused} active agents{_because(reason)}",
+            message=f"paused all {len(agents)} active agents{_because(reason)}",
             detail={
                 "act": _PAUSE,
-                "agents": paused,
+                "agents": len(agents),
                 "paused_before": [str(agent_id) for agent_id in earlier],
             },
         )
-    return paused
+        _emit_each(SignalName.AGENT_PAUSED, agents, actor=actor)
+    return len(agents)
 
 
 def resume_all_agents(*, actor: str) -> int:
@@ -58,12 +62,11 @@ def resume_all_agents(*, actor: str) -> int:
         _lock_schedules(AgentStatus.PAUSED)
         last = _last_pause()
         excluded = _paused_one_by_one(last) if last is not None else []
-        resumed = Agent.objects.filter(status=AgentStatus.PAUSED).exclude(id__in=excluded)
-        ids = list(resumed.order_by("id").values_list("id", flat=True))
-        Agent.objects.filter(id__in=ids).update(status=AgentStatus.ACTIVE)
+        agents = _names_of(Agent.objects.filter(status=AgentStatus.PAUSED).exclude(id__in=excluded))
+        Agent.objects.filter(id__in=agents).update(status=AgentStatus.ACTIVE)
         # An agent whose identity is suspended has no heartbeats before the identity is reinstated.
         schedules = HeartbeatSchedule.objects.filter(agent__endorsement__status=EndorsementStatus.ACTIVE)
-        schedules.filter(agent_id__in=ids, state=ScheduleState.OFF).update(
+        schedules.filter(agent_id__in=agents, state=ScheduleState.OFF).update(
             state=ScheduleState.IDLE,
             attempts=0,
             next_due_at=Now() + F("interval_s") * Random() * timedelta(seconds=1),
@@ -71,10 +74,11 @@ def resume_all_agents(*, actor: str) -> int:
         record(
             action=AuditAction.AGENT_RESUMED,
             actor=actor,
-            message=f"resumed {len(ids)} paused agents",
-            detail={"act": _RESUME, "agents": len(ids)},
+            message=f"resumed {len(agents)} paused agents",
+            detail={"act": _RESUME, "agents": len(agents)},
         )
-    return len(ids)
+        _emit_each(SignalName.AGENT_RESUMED, agents, actor=actor)
+    return len(agents)
 
 
 def suspend_all_tenants(*, actor: str, reason: str) -> list[str]:
@@ -116,6 +120,15 @@ def resume_all_tenants(*, actor: str) -> list[str]:
             detail={"act": _RESUME, "tenants": slugs},
         )
     return slugs
+
+
+def _names_of(agents: QuerySet[Agent]) -> dict[UUID, str]:
+    return dict(agents.order_by("id").values_list("id", "name"))
+
+
+def _emit_each(name: SignalName, agents: dict[UUID, str], *, actor: str) -> None:
+    """Emit a signal of each agent, as if it had been paused or resumed alone."""
+    emit(*(signal(name, agent_id, name=agent_name, actor=actor) for agent_id, agent_name in agents.items()))
 
 
 def _lock_schedules(status: AgentStatus) -> None:

@@ -18,7 +18,15 @@ from urllib.request import Request, urlopen
 import pytest
 from tornado.websocket import WebSocketClientConnection, websocket_connect
 
-NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome", "headless_shell")
+#: Programs by which to look for one, the first that exists: the shell without an interface takes a third less processor time.
+NAMES = (
+    "chromium-headless-shell",
+    "headless_shell",
+    "chromium",
+    "chromium-browser",
+    "google-chrome",
+    "chrome",
+)
 #: Chromium runs as root in containers, without a screen, and connects to the page's own server only.
 FLAGS = (
     "--headless",

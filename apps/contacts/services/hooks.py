@@ -87,9 +87,9 @@ def change_hook(
     actor: str,
     mapping: Mapping[str, Any] | None = None,
     events: Sequence[str] | None = None,
-    urgent_from: float | None = None,
+    urgent_from: float | None,
 ) -> Hook:
-    """Change the mapping, the events and the urgency of a hook; None leaves the first two as they are.
+    """Change a hook: its mapping and its events, which stay if None, and its urgency, where None is never urgent.
 
     Raises Invalid, NotFound.
     """

@@ -52,6 +52,9 @@ LINE_LENGTH = 500
 REASON_LENGTH = 1_000
 NOTE_LENGTH = 4_000
 
+#: The blocker of a goal that can go on again.
+NO_BLOCKER = "nothing"
+
 type Share = Annotated[float, Field(ge=0, le=1)]
 type Ticks = Annotated[int, Field(ge=0, le=MAX_TICKS)]
 type Schema = dict[str, Any]
@@ -85,6 +88,11 @@ def _text(longest: int, schema: Schema = MAYBE_TEXT) -> FieldForm:
 
 def _id(longest: int = ID_LENGTH, schema: Schema = MAYBE_TEXT) -> FieldForm:
     return FieldForm(read=lambda item, key: item.identifier(key, longest), schema=schema)
+
+
+def _blocker(item: Item, key: str) -> str | None:
+    blocker = item.identifier(key, LINE_LENGTH)
+    return "" if blocker is not None and blocker.strip(" .").casefold() == NO_BLOCKER else blocker
 
 
 def _choice(kind: type[StrEnum], schema: Schema | None = None, **synonyms: StrEnum) -> FieldForm:
@@ -136,8 +144,8 @@ class GoalUpdate(ReplyPart):
     note: Annotated[str | None, _text(NOTE_LENGTH)] = None
     state: Annotated[GoalState | None, _choice(GoalState, nullable(one_of(GoalState)))] = None
     reason: Annotated[str | None, _text(REASON_LENGTH)] = None
-    #: The id of another goal, or words.
-    blocked_by: Annotated[str | None, _id(LINE_LENGTH)] = None
+    #: The id of another goal, or words; empty: nothing blocks it any more.
+    blocked_by: Annotated[str | None, FieldForm(read=_blocker, schema=MAYBE_TEXT)] = None
     #: Dependencies of the goal's plan that are met, in its words.
     met: Annotated[list[str], _lines(10, LINE_LENGTH)] = []
 

@@ -12,7 +12,7 @@ WHERE tenant_id = t.id AND ended_at IS NULL AND last_at < now() - {gap} AND star
 """
 
 # Score all episodes by words and vectors: by their summary or, for the latest episodes without one, by their best memories.
-# A summary is scored by words only while its vector has another dimension than the query's.
+# While its vector has another dimension than the query's, a summary is scored by words alone.
 SCAN_EPISODES = """
 WITH asked AS MATERIALIZED (SELECT {vector} AS vector), episode AS MATERIALIZED (
     SELECT e.id, e.started_at, e.last_at, e.summary <> '' AS summarized, coalesce(-(e.lexical <#> %(lexical)s::sparsevec), 0) AS words,
