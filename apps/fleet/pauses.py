@@ -32,7 +32,7 @@ def pause_all_agents(*, actor: str, reason: str = "") -> int:
     """Pause all active agents of the current tenant, and return their number; running heartbeats are finished."""
     with transaction.atomic(using=APP):
         _lock_schedules(AgentStatus.ACTIVE)
-        earlier = _paused_one_by_one()
+        earlier = _paused_one_by_one(_last_pause())
         agents = _names_of(Agent.objects.filter(status=AgentStatus.ACTIVE))
         Agent.objects.filter(id__in=agents).update(status=AgentStatus.PAUSED)
         HeartbeatSchedule.objects.filter(agent__status=AgentStatus.PAUSED, state=ScheduleState.IDLE).update(
@@ -53,14 +53,16 @@ def pause_all_agents(*, actor: str, reason: str = "") -> int:
 
 
 def resume_all_agents(*, actor: str) -> int:
-    """Resume the paused agents of the current tenant, except those that were paused already when all were paused last.
+    """Resume the paused agents of the current tenant, except those that were paused one by one, before all were paused last or since.
 
     The next heartbeat of each is at a random time within its interval. Raises TransitionIllegal for a suspended tenant.
     """
     with transaction.atomic(using=APP):
         require_active()
         _lock_schedules(AgentStatus.PAUSED)
-        agents = _names_of(Agent.objects.filter(status=AgentStatus.PAUSED).exclude(id__in=_paused_before()))
+        last = _last_pause()
+        excluded = _paused_one_by_one(last) if last is not None else []
+        agents = _names_of(Agent.objects.filter(status=AgentStatus.PAUSED).exclude(id__in=excluded))
         Agent.objects.filter(id__in=agents).update(status=AgentStatus.ACTIVE)
         # An agent whose identity is suspended has no heartbeats before the identity is reinstated.
         schedules = HeartbeatSchedule.objects.filter(agent__endorsement__status=EndorsementStatus.ACTIVE)
@@ -141,27 +143,27 @@ def _suspended_together() -> list[str]:
         action=AuditAction.OPERATOR_ACT, detail__act__in=[_SUSPEND, _RESUME]
     )
     last = acts.order_by("-id").first()
-    named = last.detail["tenants"] if last is not None and last.detail["act"] == _SUSPEND else []
-    suspended = Tenant.objects.using(OPS).filter(slug__in=named, status=TenantStatus.SUSPENDED)
+    if last is None or last.detail["act"] != _SUSPEND:
+        return []
+    resumed = PlatformEvent.objects.using(OPS).filter(
+        action=AuditAction.OPERATOR_ACT, id__gt=last.id, after__status=TenantStatus.ACTIVE
+    )
+    suspended = Tenant.objects.using(OPS).filter(
+        slug__in=last.detail["tenants"], status=TenantStatus.SUSPENDED
+    )
+    suspended = suspended.exclude(id__in=list(resumed.values_list("detail__tenant_id", flat=True)))
     return list(suspended.order_by("id").values_list("slug", flat=True))
 
 
-def _paused_one_by_one() -> list[UUID]:
-    """Return the ids of the paused agents that no pause of all has paused, MAX_REMEMBERED at most."""
+def _paused_one_by_one(last: AuditEvent | None) -> list[UUID]:
+    """Return the ids of the paused agents that the last pause of all did not pause, MAX_REMEMBERED at most."""
     paused = Agent.objects.filter(status=AgentStatus.PAUSED)
-    last = _last_pause()
     if last is not None:
         since = AuditEvent.objects.filter(
             action=AuditAction.AGENT_PAUSED, agent_id__isnull=False, at__gt=last.at
         )
         paused = paused.filter(Q(id__in=last.detail["paused_before"]) | Q(id__in=since.values("agent_id")))
     return list(paused.order_by("id").values_list("id", flat=True)[:MAX_REMEMBERED])
-
-
-def _paused_before() -> list[str]:
-    """Return the ids of the agents that were paused already when all were paused last; none after a resumption."""
-    last = _last_pause()
-    return list(last.detail["paused_before"]) if last is not None else []
 
 
 def _last_pause() -> AuditEvent | None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
 from uuid import UUID
 
 from django.conf import settings
@@ -82,12 +81,10 @@ def switch_webhook(*, webhook_id: UUID, active: bool, actor: str) -> SignalWebho
 
 
 @transaction.atomic
-def rotate_webhook_secret(
-    *, webhook_id: UUID, actor: str, overlap: timedelta = OVERLAP, now: datetime | None = None
-) -> WebhookWithSecret:
-    """Give a webhook a new secret. For `overlap`, the previous secret signs its requests too. Raises Invalid, NotFound."""
+def rotate_webhook_secret(*, webhook_id: UUID, actor: str) -> WebhookWithSecret:
+    """Give a webhook a new secret. For OVERLAP, the previous secret signs its requests too. Raises NotFound."""
     webhook, secret = _lock_webhook(webhook_id), new_standard_secret()
-    rotate_secret(webhook, secret, overlap=overlap, now=now)
+    rotate_secret(webhook, secret, overlap=OVERLAP)
     _audit(webhook, actor, f"rotated the secret of the webhook {webhook.name}")
     return WebhookWithSecret(webhook=webhook, secret=secret)
 
