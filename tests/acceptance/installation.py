@@ -41,6 +41,8 @@ class Installation:
                 if not name.startswith(("ARBOR_", "DATABASE"))
             },
             "ARBOR_DATA_DIR": str(folder),
+            # The developer's `.env` file may name a model or a server.
+            "ARBOR_ENV_FILE": "",
             **settings,
         }
         self.lines: list[str] = []
