@@ -132,10 +132,10 @@ class Browser:
         self.wait_for("window.stillHere === undefined")
         self.wait_until_loaded()
 
-    def press(self, key: str, *, shift: bool = False) -> None:
+    def press(self, key: str) -> None:
         """Press and release a key: `Tab`, `Enter`, `Escape`, ` ` or a letter."""
         code, text = _KEYS.get(key, (ord(key[0].upper()), key))
-        pressed = {"key": key, "windowsVirtualKeyCode": code, "modifiers": 8 if shift else 0}
+        pressed = {"key": key, "windowsVirtualKeyCode": code}
         self._command("Input.dispatchKeyEvent", type="keyDown", text=text, **pressed)
         self._command("Input.dispatchKeyEvent", type="keyUp", **pressed)
 
