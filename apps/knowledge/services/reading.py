@@ -78,7 +78,7 @@ def version_of(document_id: UUID, number: int | None) -> DocumentVersion:
     versions = DocumentVersion.objects.filter(document_id=document_id).order_by("-number")
     found = (versions if number is None else versions.filter(number=number)).first()
     if found is None:
-        raise NotFound(f"the document {document_id} has no version {number or 'yet'}")
+        raise NotFound(f"the document {document_id} has no version {'yet' if number is None else number}")
     return found
 
 

@@ -20,7 +20,7 @@ WITH asked AS MATERIALIZED (SELECT {vector} AS vector), episode AS MATERIALIZED 
     FROM memories_episode e, asked WHERE e.tenant_id = %(tenant)s AND e.agent_id = %(agent)s
 ), scored_by_memories AS (
     SELECT e.id, best.words, best.similarity
-    FROM asked, (SELECT id FROM episode WHERE NOT summarized ORDER BY last_at DESC LIMIT %(by_memories)s) e
+    FROM asked, (SELECT id FROM episode WHERE NOT summarized ORDER BY last_at DESC, id LIMIT %(by_memories)s) e
     CROSS JOIN LATERAL (
         SELECT max(-(lexical <#> %(lexical)s::sparsevec)) AS words, max(-(embedding <#> asked.vector)) AS similarity
         FROM memories_memory WHERE tenant_id = %(tenant)s AND episode_id = e.id AND status = 'active'
