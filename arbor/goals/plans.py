@@ -90,6 +90,10 @@ def check_draft(draft: PlanDraft) -> None:
         raise Invalid("a plan has at least one step")
     if len(draft.dependencies) > MAX_DEPENDENCIES:
         raise Invalid(f"a plan names at most {MAX_DEPENDENCIES} dependencies, got {len(draft.dependencies)}")
+    for dependency in draft.dependencies:
+        if not dependency.strip():
+            raise Invalid("a dependency says what the plan waits for, and must not be blank")
+        check_text("a dependency", dependency)
     if draft.risk is not None and not 0 <= draft.risk <= 1:
         raise Invalid(f"a plan's risk is 0 to 1, got {draft.risk}")
     for estimate in (
