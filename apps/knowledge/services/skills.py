@@ -156,9 +156,10 @@ def agents_with(name: str) -> list[Agent]:
 
 
 def _lock_agents_with(name: str) -> None:
-    """Lock the sizes of global skills against changes, then the agents that use a skill, in the order in which `choose_skills` locks.
+    """Lock the sizes of global skills against changes, then the agents that use a skill.
 
-    With the agents locked, none of their other skills changes meanwhile.
+    Rows of skills are locked after those of agents, as in `choose_skills`. With the agents locked, none of their other skills changes
+    meanwhile.
     """
     lock_skill_sizes_shared()
     list(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Annotated
 from uuid import UUID
@@ -128,11 +129,11 @@ def update_goal(
     called = called_agent(context, agent)
     with called.transaction():
         row = _find_goal(called, goal)
-        # A model may name the state that the goal has.
-        change = GoalEdit(
-            note=note, fraction=progress, state=state if state != row.state else None, reason=reason
-        )
-        if change != GoalEdit(reason=reason):
+        change = GoalEdit(note=note.strip(), fraction=progress, state=state, reason=reason)
+        if state == row.state:
+            # A model may name the state that the goal has.
+            change = replace(change, state=None, reason="")
+        if change != GoalEdit():
             row = change_goal(agent_id=called.id, goal_id=row.id, change=change, actor=called.actor)
         return _changed_goal(called, row)
 
