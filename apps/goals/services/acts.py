@@ -74,7 +74,7 @@ def add_goal(*, agent_id: UUID, title: str, actor: str, **details: Any) -> Goal:
 def change_goal(*, agent_id: UUID, goal_id: UUID, change: GoalEdit, actor: str) -> Goal:
     """Change an agent's goal, with a line in the audit log for each part of the change.
 
-    Raises NotFound, also for another agent's goal or parent, and Invalid for a change of nothing.
+    Raises NotFound, also for another agent's goal or parent, and Invalid for a change of nothing and for a reason without a new state.
     """
     check_line("a reason", change.reason, REASON_LENGTH)
     goal = _goal_of(agent_id, goal_id)
@@ -82,6 +82,8 @@ def change_goal(*, agent_id: UUID, goal_id: UUID, change: GoalEdit, actor: str) 
         raise Invalid(
             "there is nothing to change: give a state, note, fraction, parent, deadline or what it waits for"
         )
+    if change.reason.strip() and change.state is None:
+        raise Invalid("a reason belongs to a new state; write a note about how it is going")
     if not isinstance(change.parent_id, Unchanged):
         above = None if change.parent_id is None else _goal_of(agent_id, change.parent_id)
         goal = place_goal(goal_id=goal_id, parent_id=change.parent_id)
@@ -100,7 +102,8 @@ def change_goal(*, agent_id: UUID, goal_id: UUID, change: GoalEdit, actor: str) 
     if change.state is not None and not (change.fraction == 1 and change.state == goal.state):
         before = goal.state
         goal = move_goal(goal_id=goal_id, to=change.state, reason=change.reason)
-        _record(goal, actor, f"moved goal {goal.title!r} from {before} to {goal.state}")
+        why = f": {change.reason.strip()}" if change.reason.strip() else ""
+        _record(goal, actor, f"moved goal {goal.title!r} from {before} to {goal.state}{why}")
     return goal
 
 

@@ -36,7 +36,10 @@ def test_an_operator_defines_a_workflow(
     changed = operator.send("patch", address, {"schedule": schedule, "source": f"{SOURCE} "}).json()
     assert (changed["version"], changed["zone"]) == (2, "Europe/Berlin")
     assert viewer.get(address, version=1).json()["source"] == SOURCE
-    lacking = operator.send("patch", address, {"schedule": {"cron": "0 7 * * *"}})
+    later = operator.send("patch", address, {"schedule": {"cron": "0 8 * * *"}}).json()
+    kept = (later["cron"], later["zone"], later["scheduled_input"])
+    assert kept == ("0 8 * * *", "Europe/Berlin", {"topic": "rain"})
+    lacking = operator.send("patch", address, {"schedule": {"input": {}}})
     assert (lacking.status_code, "the input needs topic" in lacking.json()["detail"]) == (422, True)
     assert operator.send("patch", address, {"agent": "nobody"}).status_code == 404
     faulty = operator.post("/workflows/check", {"source": "digraph g { a [type=magic] }"})
