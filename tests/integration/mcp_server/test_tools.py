@@ -225,6 +225,14 @@ class TestContacts:
             kinds = list(Percept.objects.order_by("id").values_list("kind", flat=True))
         assert kinds == ["error", "user_message"]
 
+    def test_a_message_waits_while_the_identity_is_suspended(
+        self, client: InProcessClient, tenant: Tenant, agent: Agent
+    ) -> None:
+        with tenant_transaction(tenant.id):
+            suspend_identity(agent_id=agent.id, reason="its key leaked", actor="test")
+        message = client.tool("message_agent", text="Please look at the build.")
+        assert (message["status"], message["due_now"]) == ("active", False)
+
     def test_an_event_cannot_be_a_message_of_a_user(self, client: InProcessClient) -> None:
         with pytest.raises(ToolFailed, match="environment, interrupt, error"):
             client.tool("notify_agent", event="Hello.", kind="user_message")
