@@ -374,6 +374,12 @@ def test_every_tool_describes_itself(client: InProcessClient) -> None:
         json.dumps(tool.input_schema)
 
 
+def test_an_unknown_argument_is_refused(client: InProcessClient) -> None:
+    with pytest.raises(ToolFailed, match="recall has no argument session; it has query, agent, limit"):
+        client.tool("recall", query="the ferry", session="harbour")
+    assert "memories" in client.tool("show_health", placeholder="")
+
+
 class TestDocuments:
     def test_an_agent_finds_published_documents_of_its_categories(
         self, client: InProcessClient, tenant: Tenant, agent: Agent
