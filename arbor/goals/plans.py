@@ -90,6 +90,8 @@ def check_draft(draft: PlanDraft) -> None:
         raise Invalid("a plan has at least one step")
     if len(draft.dependencies) > MAX_DEPENDENCIES:
         raise Invalid(f"a plan names at most {MAX_DEPENDENCIES} dependencies, got {len(draft.dependencies)}")
+    if not all(text.strip() for text in draft.dependencies):
+        raise Invalid("a plan's dependency needs words; nobody could say that an empty one is met")
     if draft.risk is not None and not 0 <= draft.risk <= 1:
         raise Invalid(f"a plan's risk is 0 to 1, got {draft.risk}")
     for estimate in (
