@@ -26,8 +26,8 @@ from arbor.ids import uuid7
 #: Webhooks of a tenant at most: each costs requests whenever something happens.
 MAX_WEBHOOKS = 20
 MAX_NAMES = 100
-_NAME_LENGTH = 60
-_URL_LENGTH = 500
+NAME_LENGTH = 60
+URL_LENGTH = 500
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,7 +50,7 @@ def create_webhook(
     webhook = SignalWebhook(
         id=uuid7(),
         tenant_id=current_tenant(),
-        name=valid_row_name(name, whose="a webhook's", longest=_NAME_LENGTH),
+        name=valid_row_name(name, whose="a webhook's", longest=NAME_LENGTH),
         url=_valid_url(url.strip()),
         signals=_valid_signals(wanted),
         agent_id=agent_id,
@@ -121,8 +121,8 @@ def _lock_webhook(webhook_id: UUID) -> SignalWebhook:
 
 
 def _valid_url(url: str) -> str:
-    if len(url) > _URL_LENGTH or not url.isprintable():
-        raise Invalid(f"a webhook's URL has at most {_URL_LENGTH} printable characters, got {len(url)}")
+    if len(url) > URL_LENGTH or not url.isprintable():
+        raise Invalid(f"a webhook's URL has at most {URL_LENGTH} printable characters, got {len(url)}")
     check_url(url, allow_http=settings.ARBOR_WEBHOOK_ALLOW_HTTP)
     return url
 

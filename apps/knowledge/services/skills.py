@@ -22,6 +22,8 @@ from arbor.knowledge.skills import SkillFile, parse_skill
 from arbor.models.token_estimates import estimate_tokens
 from arbor.signals import SignalName, signal
 
+#: The most agents of a skill that are shown.
+USERS_SHOWN = 200
 #: The most names of agents that a message lists.
 _NAMED = 5
 
@@ -153,6 +155,12 @@ def text_of(skill: FoundSkill) -> str:
 def agents_with(name: str) -> list[Agent]:
     """Return the agents of the tenant that use a skill, by name."""
     return list(Agent.objects.filter(active_skills__name=name).order_by("name"))
+
+
+def first_agents_with(name: str) -> list[Agent]:
+    """Return the first agents of the tenant that use a skill, by name, at most USERS_SHOWN, to show them."""
+    agents = Agent.objects.filter(active_skills__name=name).only("tenant_id", "name").order_by("name")
+    return list(agents[:USERS_SHOWN])
 
 
 def _lock_agents_with(name: str) -> None:

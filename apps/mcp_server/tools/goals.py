@@ -120,7 +120,11 @@ def update_goal(
     progress: Annotated[Share | None, Field(description="From 0 to 1; 1 completes it.")] = None,
     state: Annotated[GoalState | None, Field(description="The state to move it to.")] = None,
     reason: Annotated[
-        str, Field(max_length=acts.REASON_LENGTH, description="Required to abandon a goal.")
+        str,
+        Field(
+            max_length=acts.REASON_LENGTH,
+            description="The reason of a new state; required to abandon a goal.",
+        ),
     ] = "",
 ) -> ChangedGoal:
     """Record the progress of an agent's goal, or move it to another state. A closed goal stays closed."""

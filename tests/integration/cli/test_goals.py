@@ -55,7 +55,7 @@ def test_goals_are_moved_and_noted_by_title_id_or_end_of_id(arbor: Arbor, vega: 
         "added goal 'Find the ford', active",
         "noted on goal 'Find the ford': Half the bank is seen. (50% done)",
         "moved goal 'Find the ford' from active to queued",
-        "moved goal 'Find the ford' from queued to abandoned",
+        "moved goal 'Find the ford' from queued to abandoned: It is dry.",
     ]
 
 
