@@ -84,8 +84,8 @@ def change_goal(*, agent_id: UUID, goal_id: UUID, change: GoalEdit, actor: str) 
             "there is nothing to change: give a state, note, fraction, parent, deadline or what it waits for"
         )
     if change.reason and change.state is None:
-        raise Invalid("a reason is given for a new state; give a note instead")
-    why = {"reason": change.reason} if change.reason else {}
+        raise Invalid("a reason belongs to a new state; give a note instead")
+    why = f": {change.reason}" if change.reason else ""
     if not isinstance(change.parent_id, Unchanged):
         above = None if change.parent_id is None else _goal_of(agent_id, change.parent_id)
         goal = place_goal(goal_id=goal_id, parent_id=change.parent_id)
@@ -99,12 +99,15 @@ def change_goal(*, agent_id: UUID, goal_id: UUID, change: GoalEdit, actor: str) 
         _record(goal, actor, f"goal {goal.title!r} waits for {waits_for}")
     if change.note or change.fraction is not None:
         goal = record_progress(goal_id=goal_id, note=change.note, fraction=change.fraction)
-        _record(goal, actor, _progress_message(goal, change), **why)
-    # Full progress has completed the goal already.
-    if change.state is not None and not (change.fraction == 1 and change.state == goal.state):
+        # Full progress completes the goal.
+        is_moved = change.fraction == 1 and change.state == goal.state
+        _record(goal, actor, _progress_message(goal, change) + (why if is_moved else ""))
+        if is_moved:
+            return goal
+    if change.state is not None:
         before = goal.state
         goal = move_goal(goal_id=goal_id, to=change.state, reason=change.reason)
-        _record(goal, actor, f"moved goal {goal.title!r} from {before} to {goal.state}", **why)
+        _record(goal, actor, f"moved goal {goal.title!r} from {before} to {goal.state}{why}")
     return goal
 
 
