@@ -52,6 +52,7 @@ def test_an_operator_grants_delegates_and_revokes(operator: Client, world: World
         {"act": "delegate", "to": "Nobody", **act},
         {"act": "revoke", "reason": " ", **act},
         {"act": "grant", "resource": "arbor://x/y"},
+        {"act": "grant", "resource": " "},
         {"act": "grant", "resource": "observe", "days": "9999999"},
     ):
         assert "Nothing was done" in operator.post(address, invalid, follow=True).content.decode()
