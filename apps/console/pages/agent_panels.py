@@ -17,6 +17,7 @@ from apps.console.badges import RowCount
 from apps.console.paging import ROWS_COUNTED
 from apps.memories.models import BufferItem, Cluster, Concept, Edge, Episode, Memory, Upkeep
 from apps.memories.services.recall.activation import activated_clusters
+from arbor.heartbeat.usage import BudgetLevel
 from arbor.memory.activation import ActiveCluster
 from arbor.memory.values import MemoryStatus
 
@@ -94,7 +95,7 @@ class SchedulePanel:
     @property
     def is_low(self) -> bool:
         """Return whether the day's budget runs low."""
-        return self.usage is not None and self.usage.level != "normal"
+        return self.usage is not None and self.usage.level != BudgetLevel.NORMAL
 
 
 def read_schedule_panel(agent_id: UUID, *, notices: Any, idle_heartbeats: int) -> SchedulePanel:
