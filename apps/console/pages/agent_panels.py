@@ -59,8 +59,8 @@ def _rows_to_count(agent_id: UUID) -> dict[str, QuerySet[Any]]:
         "buffered": BufferItem.objects.filter(
             agent_id=agent_id, expires_at__gt=Now(), promoted_to__isnull=True
         ),
-        "unembedded": active.filter(embedding__isnull=True),
-        "stale": Upkeep.objects.filter(agent_id=agent_id, stale=True),
+        "without a vector": active.filter(embedding__isnull=True),
+        "neighborhoods to compute": Upkeep.objects.filter(agent_id=agent_id, stale=True),
     }
 
 
