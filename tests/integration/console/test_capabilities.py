@@ -6,10 +6,13 @@ from django.test import Client
 from django.urls import reverse
 
 from apps.agents.models import Agent
-from apps.authority.models import CapabilityGrant
+from apps.authority.models import CapabilityGrant, ModeRule
+from apps.authority.services.grants import grant_to_all
+from apps.authority.services.modes import set_mode
 from apps.tenants.scope import tenant_transaction
+from arbor.authority.modes import TrustMode
 from tests.factories.agents import AgentFactory
-from tests.support.console import World
+from tests.support.console import World, list_of, page_text
 
 
 def _address(world: World) -> str:
@@ -23,6 +26,14 @@ def test_a_viewer_reads_explanations_and_grants_nothing(viewer: Client, world: W
     assert "unknown domain" in viewer.get(_address(world), {"resource": "arbor://x/y"}).content.decode()
     assert 'name="act"' not in text
     assert viewer.post(_address(world), {"act": "grant", "resource": "observe"}).status_code == 403
+
+
+def test_grants_and_rules_of_all_agents_are_listed(viewer: Client, world: World) -> None:
+    with tenant_transaction(world.tenant.id):
+        grant_to_all(actions=["recall"], actor="cli:ann")
+        set_mode(agent_id=None, prefix="arbor://actions/execute", mode=TrustMode.ASK, actor="cli:ann")
+    for model in (CapabilityGrant, ModeRule):
+        assert "all agents" in page_text(viewer, list_of(model))
 
 
 def test_an_operator_grants_delegates_and_revokes(operator: Client, world: World) -> None:
