@@ -12,7 +12,7 @@ from apps.authority.services.modes import set_mode
 from apps.tenants.scope import tenant_transaction
 from arbor.authority.modes import TrustMode
 from tests.factories.agents import AgentFactory
-from tests.support.console import World, list_of, page_text
+from tests.support.console import World, list_of, page_of, page_text
 
 
 def _address(world: World) -> str:
@@ -30,10 +30,12 @@ def test_a_viewer_reads_explanations_and_grants_nothing(viewer: Client, world: W
 
 def test_grants_and_rules_of_all_agents_are_listed(viewer: Client, world: World) -> None:
     with tenant_transaction(world.tenant.id):
-        grant_to_all(actions=["recall"], actor="cli:ann")
-        set_mode(agent_id=None, prefix="arbor://actions/execute", mode=TrustMode.ASK, actor="cli:ann")
+        rows = grant_to_all(actions=["recall"], actor="cli:ann")
+        rule = set_mode(agent_id=None, prefix="arbor://actions/execute", mode=TrustMode.ASK, actor="cli:ann")
     for model in (CapabilityGrant, ModeRule):
         assert "all agents" in page_text(viewer, list_of(model))
+    for row in (*rows, rule):
+        page_text(viewer, page_of(row))
 
 
 def test_an_operator_grants_delegates_and_revokes(operator: Client, world: World) -> None:
