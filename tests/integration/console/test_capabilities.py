@@ -34,6 +34,7 @@ def test_grants_and_rules_of_all_agents_are_listed(viewer: Client, world: World)
         rule = set_mode(agent_id=None, prefix="arbor://actions/execute", mode=TrustMode.ASK, actor="cli:ann")
     for model in (CapabilityGrant, ModeRule):
         assert "all agents" in page_text(viewer, list_of(model))
+    assert "in force<" in page_text(viewer, list_of(CapabilityGrant))
     for row in (*rows, rule):
         page_text(viewer, page_of(row))
 
