@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -235,6 +237,19 @@ def test_headings_may_have_level_one_any_case_and_subheadings() -> None:
         MINIMAL + "# DOMAIN context\n\nA.\n\n### B\n\n~~~\n## no heading\n~~~\n", known_actions=ACTIONS
     )
     assert spec.character.domain_context == "A.\n\n### B\n\n~~~\n## no heading\n~~~"
+
+
+@pytest.mark.parametrize("row", ["# Nature ##", "# Nature", "#  Nature # "])
+def test_closing_marks_are_no_part_of_a_heading(row: str) -> None:
+    assert parse_template(f"{MINIMAL}{row}\n\nA.\n", known_actions=ACTIONS).character.nature == "A."
+
+
+@pytest.mark.bar
+def test_a_long_row_of_marks_is_read_at_once() -> None:
+    begun = time.process_time()
+    with pytest.raises(TemplateInvalid, match="unknown section"):
+        parse_template(f"{MINIMAL}# {'#' * 16_000}x\n", known_actions=ACTIONS)
+    assert time.process_time() - begun < 0.35
 
 
 def test_a_pipeline_may_be_given_in_the_front_matter() -> None:
