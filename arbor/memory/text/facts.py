@@ -100,7 +100,8 @@ def _statements(text: str) -> Iterator[tuple[str, bool]]:
     """Yield the sentences that may state a fact, and whether the person asked to remember them."""
     prose = "\n".join(
         line
-        for line in without_code(text[:_READ]).splitlines()
+        # Telephones write a typographic apostrophe.
+        for line in without_code(text[:_READ].replace("’", "'")).splitlines()
         if not line.lstrip().startswith((">", "|", "#"))
     )
     for match in _SENTENCE.finditer(prose):

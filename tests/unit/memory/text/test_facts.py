@@ -16,6 +16,8 @@ from arbor.memory.text.facts import ASKED_CONFIDENCE, FACT_LENGTH, MAX_FACTS, ST
         ("my dogs are called Rex and Max", "Ada's dogs are called Rex and Max."),
         ("I'm a nurse at the harbour clinic.", "Ada is a nurse at the harbour clinic."),
         ("I am not a vegetarian!", "Ada is not a vegetarian."),
+        ("I’m from Graz.", "Ada is from Graz."),
+        ("My brother’s name is Tom.", "Ada's brother's name is Tom."),
         ("Hi, by the way, I live in Graz.", "Ada lives in Graz."),
         ("I live with my sister.", "Ada lives with their sister."),
         ("I teach chemistry to teenagers.", "Ada teaches chemistry to teenagers."),
