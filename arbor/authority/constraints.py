@@ -212,6 +212,10 @@ def constraints_from_input(
     """Return the constraints that a person or a program gives. Raises CapabilityInvalid."""
     if (rate_uses is None) != (rate_seconds is None):
         raise CapabilityInvalid("a rate needs both its uses and its seconds")
+    if time_zone != "UTC" and not hours.strip():
+        raise CapabilityInvalid(
+            f"a time zone is that of hours, such as 09:00-17:00; got {time_zone} without hours"
+        )
     return Constraints(
         not_before=not_before,
         expires_at=expires_at,

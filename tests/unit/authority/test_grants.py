@@ -211,3 +211,8 @@ def test_a_rate_without_uses_or_period_is_refused() -> None:
     for uses, seconds in ((5, 0), (0, 60), (5, None)):
         with pytest.raises(CapabilityInvalid, match="rate"):
             constraints_from_input(rate_uses=uses, rate_seconds=seconds)
+
+
+def test_a_time_zone_without_hours_is_refused() -> None:
+    with pytest.raises(CapabilityInvalid, match="got Europe/Berlin without hours"):
+        constraints_from_input(hours=" ", time_zone="Europe/Berlin")
