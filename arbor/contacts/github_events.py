@@ -93,6 +93,9 @@ def _push_verb(body: Any) -> str:
     ref = pick(body, "ref").removeprefix("refs/heads/").removeprefix("refs/tags/")
     if look_up(body, ("deleted",))[1] is True:
         return f"deleted {ref}"
+    if not number and look_up(body, ("created",))[1] is True:
+        # A tag, or a branch at a commit that GitHub had already.
+        return f"created {ref}"
     forced = "force-pushed" if look_up(body, ("forced",))[1] is True else "pushed"
     return f"{forced} {number} {'commit' if number == 1 else 'commits'} to {ref}"
 
@@ -104,8 +107,14 @@ def _pull_request_verb(body: Any) -> str:
 
 
 def _review_verb(body: Any) -> str:
-    verbs = {"approved": "approved", "changes_requested": "asked for changes in", "commented": "commented on"}
-    return verbs.get(pick(body, "review.state").lower(), "reviewed")
+    # The state of an edited or dismissed review says nothing about this event.
+    by_action = {"edited": "edited a review of", "dismissed": "had a review dismissed in"}
+    by_state = {
+        "approved": "approved",
+        "changes_requested": "asked for changes in",
+        "commented": "commented on",
+    }
+    return by_action.get(pick(body, "action")) or by_state.get(pick(body, "review.state").lower(), "reviewed")
 
 
 def _run_verb(body: Any) -> str:

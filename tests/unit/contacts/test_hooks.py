@@ -133,6 +133,16 @@ def test_a_push_names_its_commits() -> None:
     assert many.title.startswith("octocat force-pushed 20 commits to main")
     assert many.text.endswith("and 10 more")
     assert "deleted main" in github_message("push", {**body, "commits": [], "deleted": True}).title
+    tag = {**body, "ref": "refs/tags/v1.2.0", "commits": [], "created": True}
+    assert github_message("push", tag).title == "octocat created v1.2.0 in octo-org/river"
+
+
+@pytest.mark.parametrize(
+    ("action", "verb"), [("edited", "edited a review of"), ("dismissed", "had a review dismissed in")]
+)
+def test_a_changed_review_is_no_new_one(action: str, verb: str) -> None:
+    body = {**GITHUB_BODIES["pull_request_review"], "action": action}
+    assert github_message("pull_request_review", body).title.startswith(f"hubot {verb} #8")
 
 
 def test_an_unknown_event_gives_a_line() -> None:
