@@ -130,7 +130,8 @@ CEILINGS = _rules(
     }
 )
 
-_ACTIONS = f"{SCHEME}actions/execute"
+_ACTION_PATH = ("actions", "execute")
+_ACTIONS = SCHEME + "/".join(_ACTION_PATH)
 PRESETS: Mapping[TrustPreset, tuple[TrustRule, ...]] = MappingProxyType(
     {
         TrustPreset.CAUTIOUS: _rules(
@@ -234,4 +235,6 @@ def _longest(resource: str, rules: Iterable[TrustRule]) -> TrustRule | None:
 def _parts(uri: str) -> tuple[str, ...]:
     """Return the segments of a URI without a final wildcard; the name of a tool is three segments: `mcp`, server and tool."""
     segments = CapabilityUri.parse(uri).segments
-    return (*segments[:-1], *segments[-1].split(".")) if segments else ()
+    path, action = segments[:-1], segments[-1:]
+    # A tool's own name, or that of a file, may have full stops.
+    return (*path, *action[0].split(".", maxsplit=2)) if path == _ACTION_PATH else segments
