@@ -166,12 +166,11 @@ def effective_mode(
     resource: str,
     profile: TrustProfile,
     *,
-    ceilings: tuple[TrustRule, ...] = CEILINGS,
     model_limit: TrustPreset | None = None,
 ) -> ModeDecision:
     """Return the strictest of the longest matching rule, the ceilings, and the limit of the model."""
     candidates = [_of_profile(resource, profile)]
-    if (ceiling := _longest(resource, ceilings)) is not None:
+    if (ceiling := _longest(resource, CEILINGS)) is not None:
         candidates.append(ModeDecision(mode=ceiling.mode, prefix=ceiling.prefix, source=ModeSource.CEILING))
     if model_limit is not None and (rule := _longest(resource, PRESETS[model_limit])) is not None:
         candidates.append(ModeDecision(mode=rule.mode, prefix=rule.prefix, source=ModeSource.LIMIT))
