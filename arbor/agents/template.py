@@ -224,6 +224,7 @@ def parse_template(text: str, *, known_actions: Collection[str]) -> TemplateSpec
         except ValidationError as exc:
             faults += translate_errors(exc, template_file, TemplateSpec)
         faults += _action_faults(template_file, known_actions)
+        faults += _skill_faults(template_file)
         faults += _goal_faults(template_file, spec.initial_goals if spec is not None else ())
     if spec is None or faults:
         name = template_file.parts.get("name")
@@ -253,6 +254,15 @@ def _action_faults(template_file: ReadTemplate, known_actions: Collection[str]) 
             yield FileFault(line=line, place=place, message=f"unknown action {action!r}; known: {known}")
         elif action in actions[:at]:
             yield FileFault(line=line, place=place, message=f"{action!r} is listed twice; keep one")
+
+
+def _skill_faults(template_file: ReadTemplate) -> Iterator[FileFault]:
+    """Yield the faults of skills that are named twice, with which no agent could be created."""
+    skills = template_file.parts.get("skills")
+    for at, skill in enumerate(skills if isinstance(skills, list) else ()):
+        if skill in skills[:at]:
+            line, place = template_file.locate(("skills", at))
+            yield FileFault(line=line, place=place, message=f"{skill!r} is listed twice; keep one")
 
 
 def _goal_faults(template_file: ReadTemplate, goals: Sequence[InitialGoal]) -> Iterator[FileFault]:
