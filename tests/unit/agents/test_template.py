@@ -315,6 +315,7 @@ def test_wrapped_paragraphs_are_joined_but_not_lists_or_code() -> None:
         (with_change("[rest]", "[]", within=MINIMAL), "line 5, actions: must have at least 1 item"),
         (with_change("[rest]", "[rest, fly]", within=MINIMAL), "line 5, actions[1]: unknown action 'fly'; known: recall, "),
         (with_change("[rest]", "[rest, rest]", within=MINIMAL), "line 5, actions[1]: 'rest' is listed twice; keep one"),
+        (with_change("[rest]", "[rest]\nmetadata: {provider: opnai, model: x}", within=MINIMAL), "line 6, metadata: a model handle begins with one of "),
         (with_change("[rest]", "[rest]\nskills: [a, a]", within=MINIMAL), "line 6, skills[1]: 'a' is listed twice; keep one"),
         (with_change("[rest]", "rest", within=MINIMAL), "line 5, actions: must be a valid tuple"),
         (with_change("name: Small\n", "nmae: x\nname: Small\n", within=MINIMAL), "line 2, nmae: is not a known key; known: name,"),
