@@ -10,6 +10,8 @@ from types import MappingProxyType
 
 from arbor.agents.capabilities import SCHEME, CapabilityUri
 from arbor.errors import ConfigurationInvalid
+from arbor.models.handles import Provider
+from arbor.setting_lists import name_values
 
 #: Rules of one agent, and of one tenant, at most.
 MAX_RULES = 100
@@ -194,14 +196,17 @@ def limit_of_model(handle: str, limits: Mapping[str, TrustPreset]) -> TrustPrese
     return limits.get(handle) or limits.get(handle.partition("/")[0])
 
 
-def parse_model_limits(entries: Mapping[str, str]) -> dict[str, TrustPreset]:
-    """Parse presets by provider or `provider/model`. Raises ConfigurationInvalid."""
-    for model, preset in entries.items():
-        if not model.strip() or preset.strip() not in TrustPreset:
+def parse_model_limits(text: str) -> dict[str, TrustPreset]:
+    """Parse `ollama=cautious,openai/gpt-6-luna=balanced`: presets by provider or `provider/model`. Raises ConfigurationInvalid."""
+    limits: dict[str, TrustPreset] = {}
+    for entry, model, preset in name_values(text, setting="ARBOR_MODEL_TRUST"):
+        if model.partition("/")[0] not in Provider or preset not in TrustPreset:
             raise ConfigurationInvalid(
-                f"a model's limit of trust is one of {', '.join(TrustPreset)}, such as ollama=cautious, got {model}={preset}"
+                f"a model's limit of trust is one of {', '.join(TrustPreset)}, such as ollama=cautious, for a provider of"
+                f" {', '.join(Provider)}, or its model; got {entry!r}"
             )
-    return {model.strip(): TrustPreset(preset.strip()) for model, preset in entries.items()}
+        limits[model] = TrustPreset(preset)
+    return limits
 
 
 def _of_profile(resource: str, profile: TrustProfile) -> ModeDecision:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
+from arbor.authority.modes import parse_model_limits
 from arbor.errors import ConfigurationInvalid
 from arbor.heartbeat.tiers import parse_tier_models
 from arbor.memory.forgetting import parse_quotas
@@ -21,6 +22,7 @@ from arbor.models.token_counts import parse_tokenizers
         (parse_provider_calls, "ollama=2"),
         (parse_tokenizers, f"ollama={__file__}"),
         (parse_tier_models, "reflex=ollama/llama3.2"),
+        (parse_model_limits, "ollama=cautious"),
         (parse_quotas, "semantic=2000"),
         (parse_limits, "expired=60:120"),
         (parse_weights, "words=1"),

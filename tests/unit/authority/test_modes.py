@@ -159,9 +159,10 @@ def test_wrong_prefix_is_refused(prefix: str) -> None:
 
 
 def test_model_limits_are_parsed() -> None:
-    limits = parse_model_limits({" ollama ": "cautious", "openai/large": "balanced"})
+    limits = parse_model_limits(" ollama = cautious, openai/large=balanced")
     assert limit_of_model("ollama/x", limits) is TrustPreset.CAUTIOUS
     assert limit_of_model("openai/large", limits) is TrustPreset.BALANCED
     assert limit_of_model("openai/small", limits) is None
-    with pytest.raises(ConfigurationInvalid, match="such as ollama=cautious"):
-        parse_model_limits({"ollama": "careful"})
+    for wrong in ("ollama=careful", "ollama", "olama=cautious", "=cautious"):
+        with pytest.raises(ConfigurationInvalid, match="such as ollama=cautious"):
+            parse_model_limits(wrong)
