@@ -165,8 +165,8 @@ _RULES: tuple[Callable[[str, str], str], ...] = (_my, _am, _do, _is_my, _ours)
 
 
 def _retold(sentence: str, speaker: str, retold: str, match: re.Match[str]) -> str:
-    """Return the sentence in the third person, or quoted where its rest is in the first person too."""
-    if _FIRST_PERSON.search(match["rest"]):
+    """Return the sentence in the third person, or quoted where a part that is taken over is in the first person too."""
+    if any(map(_FIRST_PERSON.search, match.groupdict().values())):
         return _quoted(sentence, speaker)
     retold = re.sub(r"\bmy\b", "their", retold, flags=re.IGNORECASE)
     return f"{re.sub(r'\bme\b', 'them', retold, flags=re.IGNORECASE)}."

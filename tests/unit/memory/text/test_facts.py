@@ -27,6 +27,7 @@ from arbor.memory.text.facts import ASKED_CONFIDENCE, FACT_LENGTH, MAX_FACTS, ST
         ("We use PostgreSQL 18.1 for the ledger.", "Ada says: We use PostgreSQL 18.1 for the ledger."),
         ("our stand-up is at 9.30 each day", "Ada says: Our stand-up is at 9.30 each day."),
         ("I work where we met.", "Ada says: I work where we met."),
+        ("My sister and I are twins.", "Ada says: My sister and I are twins."),
     ],
 )
 def test_statements_become_facts_in_the_third_person(utterance: str, fact: str) -> None:
