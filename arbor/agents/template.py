@@ -261,7 +261,9 @@ def _action_faults(template_file: ReadTemplate, known_actions: Collection[str]) 
 def _skill_faults(template_file: ReadTemplate) -> Iterator[FileFault]:
     """Yield the faults of skills that are named twice, with which no agent could be created."""
     skills = template_file.parts.get("skills")
-    for at, skill in enumerate(skills if isinstance(skills, list) else ()):
+    if not isinstance(skills, list):
+        return
+    for at, skill in enumerate(skills):
         if skill in skills[:at]:
             line, place = template_file.locate(("skills", at))
             yield FileFault(line=line, place=place, message=f"{skill!r} is listed twice; keep one")
