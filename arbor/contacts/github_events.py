@@ -52,8 +52,10 @@ def github_message(event: str, body: Any) -> HookMessage:
     texts = _TEXTS.get(event, _GENERAL)
     action = pick(body, "action")
     verb = texts.verb_of(body) if texts.verb_of is not None else action.replace("_", " ")
+    # A repository of an organization is sent with both.
+    place = pick(body, "repository.full_name") or pick(body, "organization.login")
     # Some bodies have a field "event" of their own, such as that of deployment_protection_rule.
-    known = {**body, "event": event.replace("_", " "), "verb": verb}
+    known = {**body, "event": event.replace("_", " "), "verb": verb, "place": place}
     title = _fill(texts.title, known)
     text = texts.text_of(body) if texts.text_of is not None else _fill(texts.text, known)
     return HookMessage(
@@ -124,7 +126,7 @@ def _run_verb(body: Any) -> str:
 _TEXTS: Mapping[str, _EventText] = MappingProxyType(
     {
         "ping": _EventText(
-            title="GitHub is connected for {repository.full_name}{organization.login}",
+            title="GitHub is connected for {place}",
             text="{zen}",
             importance=lambda _body: _LOW,
         ),
@@ -173,4 +175,4 @@ _TEXTS: Mapping[str, _EventText] = MappingProxyType(
     }
 )
 #: Events that the table does not have.
-_GENERAL = _EventText(title="GitHub: {event} {verb} in {repository.full_name}{organization.login}")
+_GENERAL = _EventText(title="GitHub: {event} {verb} in {place}")

@@ -147,7 +147,11 @@ def test_a_changed_review_is_no_new_one(action: str, verb: str) -> None:
 
 def test_an_unknown_event_gives_a_line() -> None:
     body = {"action": "created", "repository": {"full_name": "o/r"}}
-    assert github_message("code_scanning_alert", body).title == "GitHub: code scanning alert created in o/r"
+    title = "GitHub: code scanning alert created in o/r"
+    assert github_message("code_scanning_alert", body).title == title
+    assert github_message("code_scanning_alert", {**body, "organization": {"login": "o"}}).title == title
+    member = {"action": "member_added", "organization": {"login": "o"}}
+    assert github_message("organization", member).title == "GitHub: organization member added in o"
     with_event = {**body, "event": "push"}
     assert github_message("deployment_protection_rule", with_event).title.startswith(
         "GitHub: deployment protection rule"
