@@ -46,7 +46,7 @@ _VAGUE = frozenset(
     {"question", "point", "problem", "issue", "guess", "idea", "bad", "concern", "fault", "hope", "worry"}
 )
 _AM = re.compile(
-    r"i(?:'m| am) (?P<rest>(?:not )?(?:an?|the|from|allergic|married|vegetarian|vegan|based|responsible|called|born|\d)\b.*)",
+    r"i(?:'m| am) (?P<rest>(?:not )?(?:an?|the|from|allergic|married|vegetarian|vegan|based|responsible|called|born|\d+)\b.*)",
     re.IGNORECASE,
 )
 _DO = re.compile(

@@ -16,6 +16,7 @@ from arbor.memory.text.facts import ASKED_CONFIDENCE, FACT_LENGTH, MAX_FACTS, ST
         ("my dogs are called Rex and Max", "Ada's dogs are called Rex and Max."),
         ("I'm a nurse at the harbour clinic.", "Ada is a nurse at the harbour clinic."),
         ("I am not a vegetarian!", "Ada is not a vegetarian."),
+        ("I am 34 years old.", "Ada is 34 years old."),
         ("I’m from Graz.", "Ada is from Graz."),
         ("My brother’s name is Tom.", "Ada's brother's name is Tom."),
         ("Hi, by the way, I live in Graz.", "Ada lives in Graz."),
