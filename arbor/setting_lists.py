@@ -12,16 +12,16 @@ if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
 
-def name_values(text: str) -> Iterator[tuple[str, str, str]]:
+def name_values(text: str, *, setting: str) -> Iterator[tuple[str, str, str]]:
     """Yield each entry of a list with its name and its value, which is empty without an equals sign.
 
-    Raises ConfigurationInvalid for a repeated name.
+    Raises ConfigurationInvalid for a repeated name, whose first value would have no effect.
     """
-    names = set()
+    names: set[str] = set()
     for entry in filter(None, (part.strip() for part in text.split(","))):
         name, _, value = (part.strip() for part in entry.partition("="))
         if name in names:
-            raise ConfigurationInvalid(f"a setting names {name} twice: {text!r}")
+            raise ConfigurationInvalid(f"{setting} names {name} twice")
         names.add(name)
         yield entry, name, value
 
@@ -33,7 +33,7 @@ def parse_weights_of[W: DataclassInstance](text: str, *, setting: str, default: 
     """
     names = [field.name for field in fields(default)]
     weights: dict[str, float] = {}
-    for entry, name, value in name_values(text):
+    for entry, name, value in name_values(text, setting=setting):
         if name not in names:
             raise ConfigurationInvalid(
                 f"{setting} has NAME=NUMBER, separated by commas, got {entry!r}; names are {', '.join(names)}"

@@ -140,7 +140,7 @@ def negotiate(
     schema_name: str | None,
     dialects: DialectCache,
     deadline_s: float,
-    assembly: Callable[[Dialect], ReplyAssembly] | None = None,
+    assembly: Callable[[Dialect], ReplyAssembly] | None,
 ) -> HttpReply:
     """Send the request in the strictest dialect that the server accepts, and return the successful response.
 

@@ -12,6 +12,8 @@ from arbor.errors import DocumentUnreadable
 from arbor.knowledge.blocks import Block, BlockKind, ParsedDocument
 
 _XML_DECLARATION = re.compile(r"\A\s*<\?xml\b[^>]*>")
+#: The declaration by which the parser decodes a page; the word alone, in a text, is none.
+_DECLARED_CHARSET = re.compile(rb"<meta\b[^>]*\bcharset\b", re.IGNORECASE)
 _CHARSETS = ("utf-8-sig", "cp1252")
 _SKIPPED = frozenset(
     {"script", "style", "template", "noscript", "svg", "iframe", "object", "head", "nav", "math", "canvas"}
@@ -42,7 +44,7 @@ def read_html(content: bytes) -> ParsedDocument:
     if not content.strip():
         return ParsedDocument(blocks=())
     source: bytes | str = content
-    if b"charset" not in content[:2048].lower() and not content.lstrip().startswith(b"<?xml"):
+    if not _DECLARED_CHARSET.search(content[:2048]):
         # The parser refuses a text that says how it is encoded.
         source = _XML_DECLARATION.sub("", decode(content), count=1)
     root = _parse(source)

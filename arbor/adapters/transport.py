@@ -241,7 +241,7 @@ class DirectClient(httpx.Client):
 
     @contextmanager
     def stream_direct(
-        self, method: str, url: httpx.URL, *, headers: Mapping[str, str], content: bytes | None = None
+        self, method: str, url: httpx.URL, *, headers: Mapping[str, str], content: bytes | None
     ) -> Iterator[httpx.Response]:
         """Send the content; the response's body is open within the block. Redirects are not followed.
 

@@ -67,7 +67,7 @@ class WebFetch:
             raise WebRefused(f"{_shorten_url(url)}: only http and https addresses are read")
         if parsed.userinfo:
             raise WebRefused(f"an address with a user and password is not read: {host}")
-        if not self._allow.permits(host):
+        if not self._allow.permits(parsed.raw_host.decode("ascii")):
             raise WebRefused(f"{host} is not among the domains that may be read here (ARBOR_WEB_ALLOW)")
         return parsed.copy_with(fragment=None)
 

@@ -111,7 +111,7 @@ def open_private_key(
 
 
 def unseal_private_key(
-    sealed: SealedRecord, *, keys: MasterKeys, agent_public_id: str, tenant_id: str, slot: str = ""
+    sealed: SealedRecord, *, keys: MasterKeys, agent_public_id: str, tenant_id: str, slot: str
 ) -> OpenedSecret:
     """Decrypt a sealed private key, and find the master key that it is sealed under. Raises SealBroken."""
     subject = f"the sealed key of {agent_public_id}"

@@ -23,7 +23,8 @@ MAX_DEPTH = 12
 
 FENCE = "---"
 _CODE_FENCE = re.compile(r"\s*(`{3,}|~{3,})(.*)")
-_HEADING = re.compile(r"#{1,2}\s+(.*?)[\s#]*")
+# Matches in linear time: a lazy text before the closing marks would be tried at each character of a long row.
+_HEADING = re.compile(r"#{1,2}\s+(.*[^\s#])?[\s#]*")
 
 #: The loader in C, where it is installed, is ten times as fast. The one in Python explains errors.
 _FAST_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -258,7 +259,7 @@ def _read_sections(rows: list[str], *, first_line: int) -> tuple[tuple[FileSecti
             elif fence[1].startswith(code) and not fence[2].strip():
                 code = ""
         elif not code and (heading := _HEADING.fullmatch(row)):
-            starts.append((at, heading[1]))
+            starts.append((at, heading[1] or ""))
     faults = []
     if code:
         faults.append(

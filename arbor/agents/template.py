@@ -34,7 +34,7 @@ from arbor.agents.genome import (
 )
 from arbor.agents.markdown_file import FileFault, file_invalid
 from arbor.agents.template_file import ReadTemplate, read_template_file, translate_errors
-from arbor.errors import CapabilityInvalid, TemplateInvalid
+from arbor.errors import CapabilityInvalid, ConfigurationInvalid, TemplateInvalid
 from arbor.goals.likeness import same_goal
 from arbor.goals.values import (
     DEFAULT_PRIORITY,
@@ -49,6 +49,7 @@ from arbor.goals.values import (
 )
 from arbor.knowledge.skills import MAX_SKILLS
 from arbor.knowledge.subscriptions import MAX_SUBSCRIPTIONS, SubscriptionRequest
+from arbor.models.handles import Handle
 from arbor.quotations import clip
 
 # The capacity of a new agent: 20 thoughts and 10 interests fit into working memory (the origin's defaults), the active
@@ -224,6 +225,8 @@ def parse_template(text: str, *, known_actions: Collection[str]) -> TemplateSpec
         except ValidationError as exc:
             faults += translate_errors(exc, template_file, TemplateSpec)
         faults += _action_faults(template_file, known_actions)
+        faults += _skill_faults(template_file)
+        faults += _model_faults(template_file, spec.metadata.handle if spec is not None else "")
         faults += _goal_faults(template_file, spec.initial_goals if spec is not None else ())
     if spec is None or faults:
         name = template_file.parts.get("name")
@@ -253,6 +256,27 @@ def _action_faults(template_file: ReadTemplate, known_actions: Collection[str]) 
             yield FileFault(line=line, place=place, message=f"unknown action {action!r}; known: {known}")
         elif action in actions[:at]:
             yield FileFault(line=line, place=place, message=f"{action!r} is listed twice; keep one")
+
+
+def _skill_faults(template_file: ReadTemplate) -> Iterator[FileFault]:
+    """Yield the faults of skills that are named twice, with which no agent could be created."""
+    skills = template_file.parts.get("skills")
+    if not isinstance(skills, list):
+        return
+    for at, skill in enumerate(skills):
+        if skill in skills[:at]:
+            line, place = template_file.locate(("skills", at))
+            yield FileFault(line=line, place=place, message=f"{skill!r} is listed twice; keep one")
+
+
+def _model_faults(template_file: ReadTemplate, handle: str) -> Iterator[FileFault]:
+    """Yield the fault of a model that no agent can have."""
+    try:
+        if handle:
+            Handle.parse(handle)
+    except ConfigurationInvalid as error:
+        line, place = template_file.locate(("metadata",))
+        yield FileFault(line=line, place=place, message=str(error))
 
 
 def _goal_faults(template_file: ReadTemplate, goals: Sequence[InitialGoal]) -> Iterator[FileFault]:

@@ -147,7 +147,7 @@ def permission_of(
     body_hash: str,
     approvals: Sequence[ApprovalView],
     now: datetime,
-    asked: Collection[tuple[str, str]] = (),
+    asked: Collection[tuple[str, str]],
 ) -> PermissionDecision:
     """Apply a mode to one action with these parameters.
 

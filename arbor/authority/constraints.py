@@ -213,7 +213,9 @@ def constraints_from_input(
     if (rate_uses is None) != (rate_seconds is None):
         raise CapabilityInvalid("a rate needs both its uses and its seconds")
     if time_zone != "UTC" and not hours.strip():
-        raise CapabilityInvalid(f"a time zone needs the hours that it is for, got {time_zone!r} alone")
+        raise CapabilityInvalid(
+            f"a time zone is that of hours, such as 09:00-17:00; got {time_zone} without hours"
+        )
     return Constraints(
         not_before=not_before,
         expires_at=expires_at,

@@ -10,6 +10,8 @@ from types import MappingProxyType
 
 from arbor.agents.capabilities import SCHEME, CapabilityUri
 from arbor.errors import ConfigurationInvalid
+from arbor.models.handles import Provider
+from arbor.setting_lists import name_values
 
 #: Rules of one agent, and of one tenant, at most.
 MAX_RULES = 100
@@ -130,7 +132,8 @@ CEILINGS = _rules(
     }
 )
 
-_ACTIONS = f"{SCHEME}actions/execute"
+_ACTION_PATH = ("actions", "execute")
+_ACTIONS = SCHEME + "/".join(_ACTION_PATH)
 PRESETS: Mapping[TrustPreset, tuple[TrustRule, ...]] = MappingProxyType(
     {
         TrustPreset.CAUTIOUS: _rules(
@@ -165,12 +168,11 @@ def effective_mode(
     resource: str,
     profile: TrustProfile,
     *,
-    ceilings: tuple[TrustRule, ...] = CEILINGS,
     model_limit: TrustPreset | None = None,
 ) -> ModeDecision:
     """Return the strictest of the longest matching rule, the ceilings, and the limit of the model."""
     candidates = [_of_profile(resource, profile)]
-    if (ceiling := _longest(resource, ceilings)) is not None:
+    if (ceiling := _longest(resource, CEILINGS)) is not None:
         candidates.append(ModeDecision(mode=ceiling.mode, prefix=ceiling.prefix, source=ModeSource.CEILING))
     if model_limit is not None and (rule := _longest(resource, PRESETS[model_limit])) is not None:
         candidates.append(ModeDecision(mode=rule.mode, prefix=rule.prefix, source=ModeSource.LIMIT))
@@ -194,14 +196,17 @@ def limit_of_model(handle: str, limits: Mapping[str, TrustPreset]) -> TrustPrese
     return limits.get(handle) or limits.get(handle.partition("/")[0])
 
 
-def parse_model_limits(entries: Mapping[str, str]) -> dict[str, TrustPreset]:
-    """Parse presets by provider or `provider/model`. Raises ConfigurationInvalid."""
-    for model, preset in entries.items():
-        if not model.strip() or preset.strip() not in TrustPreset:
+def parse_model_limits(text: str) -> dict[str, TrustPreset]:
+    """Parse `ollama=cautious,openai/gpt-6-luna=balanced`: presets by provider or `provider/model`. Raises ConfigurationInvalid."""
+    limits: dict[str, TrustPreset] = {}
+    for entry, model, preset in name_values(text, setting="ARBOR_MODEL_TRUST"):
+        if model.partition("/")[0] not in Provider or preset not in TrustPreset:
             raise ConfigurationInvalid(
-                f"a model's limit of trust is one of {', '.join(TrustPreset)}, such as ollama=cautious, got {model}={preset}"
+                f"a model's limit of trust is one of {', '.join(TrustPreset)}, such as ollama=cautious, for a provider of"
+                f" {', '.join(Provider)}, or its model; got {entry!r}"
             )
-    return {model.strip(): TrustPreset(preset.strip()) for model, preset in entries.items()}
+        limits[model] = TrustPreset(preset)
+    return limits
 
 
 def _of_profile(resource: str, profile: TrustProfile) -> ModeDecision:
@@ -234,4 +239,6 @@ def _longest(resource: str, rules: Iterable[TrustRule]) -> TrustRule | None:
 def _parts(uri: str) -> tuple[str, ...]:
     """Return the segments of a URI without a final wildcard; the name of a tool is three segments: `mcp`, server and tool."""
     segments = CapabilityUri.parse(uri).segments
-    return (*segments[:-1], *segments[-1].split(".")) if segments else ()
+    path, action = segments[:-1], segments[-1:]
+    # A tool's own name, or that of a file, may have full stops.
+    return (*path, *action[0].split(".", maxsplit=2)) if path == _ACTION_PATH else segments

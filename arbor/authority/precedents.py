@@ -45,9 +45,7 @@ class Precedent:
         return f"{self.decided_at:%Y-%m-%d %H:%M} UTC, {decision} {self.action}{about}{reason}"
 
 
-def precedents_for(
-    *, action: str, about: str, decided: Iterable[Precedent], limit: int = PRECEDENTS_SHOWN
-) -> list[Precedent]:
+def precedents_for(*, action: str, about: str, decided: Iterable[Precedent]) -> list[Precedent]:
     """Return the decisions about requests like this one: the same action, or texts about the same matter.
 
     In order: the same matter before others, then the same action before others, then denials before approvals, then the latest.
@@ -60,4 +58,4 @@ def precedents_for(
     ]
     ranked.sort(key=lambda entry: entry[2].decided_at, reverse=True)
     ranked.sort(key=lambda entry: (not entry[0], not entry[1], entry[2].approved))
-    return [precedent for _, _, precedent in ranked[:limit]]
+    return [precedent for _, _, precedent in ranked[:PRECEDENTS_SHOWN]]

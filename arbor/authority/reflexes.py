@@ -133,6 +133,7 @@ def secret_digest(token: str) -> bytes:
 # --- Secrets -------------------------------------------------------------------------------------------
 
 # Forms that their issuers document. A prefix without its random part is not a secret, so texts about keys pass.
+# No pattern reads a long run of characters again from each of its places: a web token is found at its second part, and a scheme is short.
 _SECRETS = tuple(
     (what, re.compile(pattern))
     for what, pattern in (
@@ -146,8 +147,8 @@ _SECRETS = tuple(
         ("a token of Slack", r"\bxox[abeoprs]-[0-9A-Za-z-]{10,}"),
         ("a key of Stripe", r"\b[rs]k_(?:live|test)_[0-9A-Za-z]{16,}"),
         ("a token of Hugging Face", r"\bhf_[A-Za-z0-9]{30,}"),
-        ("a signed web token", r"\beyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{20,}"),
-        ("a URL with a password", r"\b[a-z][a-z0-9+.-]*://[^\s/@:]*:[^\s/@]{3,}@[^\s/]"),
+        ("a signed web token", r"(?<=[A-Za-z0-9_-]{13})\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{20,}"),
+        ("a URL with a password", r"\b[a-z][a-z0-9+.-]{0,40}://[^\s/@:]*:[^\s/@]{3,}@[^\s/]"),
         ("the secret of a webhook", r"\bwhsec_[A-Za-z0-9+/_-]{24,}"),
     )
 )

@@ -194,7 +194,7 @@ def _conversation(view: ChatView, data: Data) -> str:
     lines = [
         f"with {line(view.person)}",
         *(
-            f"summary of {summary.turns} earlier turns, {format_time(summary.started_at)} to {format_time(summary.last_at)}: {line(summary.text, SUMMARY_SHOWN_LENGTH)}"
+            f"summary of {summary.turns} earlier {'turn' if summary.turns == 1 else 'turns'}, {format_time(summary.started_at)} to {format_time(summary.last_at)}: {line(summary.text, SUMMARY_SHOWN_LENGTH)}"
             for summary in view.summaries
         ),
         *(

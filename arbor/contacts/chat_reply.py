@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -45,9 +46,17 @@ def read_chat_reply(text: str) -> ChatReply:
     plain = text.strip()
     if not plain:
         raise ReplyInvalid("the model said nothing")
-    if plain.startswith(("{", "[", "```json")):
+    if plain.startswith(("{", "```json")) or (plain.startswith("[") and _is_json(plain)):
         raise ReplyInvalid('the answer is JSON without a "reply"')
     return ChatReply(reply=shorten(storable(plain), ANSWER_LENGTH), left_out=_describe_cut(plain))
+
+
+def _is_json(text: str) -> bool:
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return True
 
 
 def _from_object(value: Mapping[str, Any]) -> ChatReply:

@@ -43,8 +43,14 @@ def possible_names(text: str) -> tuple[tuple[str, ...], ...]:
     for match in _MENTION.finditer(text):
         words = match[1].lower().split(" ")
         runs = [" ".join(words[:count]) for count in range(min(len(words), _MAX_NAME_WORDS), 0, -1)]
-        # A full stop after a name ends the sentence; a full stop within a name is part of the name.
-        names.append(tuple(dict.fromkeys(form for run in runs for form in (run, run.rstrip(".'-")))))
+        # A full stop after a name ends the sentence; a full stop within a name is part of the name, and "'s" may be.
+        names.append(
+            tuple(
+                dict.fromkeys(
+                    form for run in runs for form in (run, run.rstrip(".'-"), run.removesuffix("'s"))
+                )
+            )
+        )
         if len(names) == _MAX_AT_SIGNS:
             break
     return tuple(names)

@@ -52,8 +52,10 @@ def github_message(event: str, body: Any) -> HookMessage:
     texts = _TEXTS.get(event, _GENERAL)
     action = pick(body, "action")
     verb = texts.verb_of(body) if texts.verb_of is not None else action.replace("_", " ")
+    # A repository of an organization is sent with both.
+    place = pick(body, "repository.full_name") or pick(body, "organization.login")
     # Some bodies have a field "event" of their own, such as that of deployment_protection_rule.
-    known = {**body, "event": event.replace("_", " "), "verb": verb}
+    known = {**body, "event": event.replace("_", " "), "verb": verb, "place": place}
     title = _fill(texts.title, known)
     text = texts.text_of(body) if texts.text_of is not None else _fill(texts.text, known)
     return HookMessage(
@@ -93,6 +95,9 @@ def _push_verb(body: Any) -> str:
     ref = pick(body, "ref").removeprefix("refs/heads/").removeprefix("refs/tags/")
     if look_up(body, ("deleted",))[1] is True:
         return f"deleted {ref}"
+    if not number and look_up(body, ("created",))[1] is True:
+        # A tag, or a branch at a commit that GitHub had already.
+        return f"created {ref}"
     forced = "force-pushed" if look_up(body, ("forced",))[1] is True else "pushed"
     return f"{forced} {number} {'commit' if number == 1 else 'commits'} to {ref}"
 
@@ -104,8 +109,14 @@ def _pull_request_verb(body: Any) -> str:
 
 
 def _review_verb(body: Any) -> str:
-    verbs = {"approved": "approved", "changes_requested": "asked for changes in", "commented": "commented on"}
-    return verbs.get(pick(body, "review.state").lower(), "reviewed")
+    # The state of an edited or dismissed review says nothing about this event.
+    by_action = {"edited": "edited a review of", "dismissed": "had a review dismissed in"}
+    by_state = {
+        "approved": "approved",
+        "changes_requested": "asked for changes in",
+        "commented": "commented on",
+    }
+    return by_action.get(pick(body, "action")) or by_state.get(pick(body, "review.state").lower(), "reviewed")
 
 
 def _run_verb(body: Any) -> str:
@@ -115,7 +126,7 @@ def _run_verb(body: Any) -> str:
 _TEXTS: Mapping[str, _EventText] = MappingProxyType(
     {
         "ping": _EventText(
-            title="GitHub is connected for {repository.full_name}{organization.login}",
+            title="GitHub is connected for {place}",
             text="{zen}",
             importance=lambda _body: _LOW,
         ),
@@ -164,4 +175,4 @@ _TEXTS: Mapping[str, _EventText] = MappingProxyType(
     }
 )
 #: Events that the table does not have.
-_GENERAL = _EventText(title="GitHub: {event} {verb} in {repository.full_name}{organization.login}")
+_GENERAL = _EventText(title="GitHub: {event} {verb} in {place}")

@@ -104,7 +104,7 @@ def code_complexity(texts: Iterable[str]) -> float:
 def parse_tier_models(text: str) -> Mapping[ThinkTier, tuple[str, ...]]:
     """Parse `strategic=a/x|b/y,standard=c/z`: models by tier, in order of preference. Raises ConfigurationInvalid."""
     models: dict[ThinkTier, tuple[str, ...]] = {}
-    for entry, tier, handles in name_values(text):
+    for entry, tier, handles in name_values(text, setting="ARBOR_TIER_MODELS"):
         if "=" not in entry or tier not in ThinkTier:
             raise ConfigurationInvalid(
                 f"a tier's models are written {' or '.join(ThinkTier)}=provider/model|provider/model, got {entry!r}"

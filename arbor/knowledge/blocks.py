@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -65,7 +66,12 @@ def with_offsets(blocks: Iterable[Block]) -> Iterator[tuple[int, Block]]:
 
 def with_headings(text: str, headings: Sequence[str]) -> str:
     """Return a passage's text below the headings that it does not contain: the text that is embedded and searched."""
-    return "\n".join([*(heading for heading in headings if heading not in text), text])
+    return "\n".join([*(heading for heading in headings if not _contains(text, heading)), text])
+
+
+def _contains(text: str, heading: str) -> bool:
+    """Return whether a text contains a heading, and not only within another word, as "Oil" in "soil"."""
+    return re.search(rf"(?<!\w){re.escape(heading)}(?!\w)", text) is not None
 
 
 def place_of(*, headings: Sequence[str], page: int | None, start: int, end: int) -> str:

@@ -43,7 +43,7 @@ class FoundPassage:
         return f"{self.title or self.name}, version {self.version}, {self.place}"
 
 
-def fuse(found: Iterable[FoundPassage], *, limit: int, min_similarity: float = -1.0) -> list[FoundPassage]:
+def fuse(found: Iterable[FoundPassage], *, limit: int, min_similarity: float) -> list[FoundPassage]:
     """Rank passages by reciprocal rank fusion of similarity and words, the best first.
 
     Passages below `min_similarity` remain if they have words of the query: a name or a number may mean nothing to an embedder.

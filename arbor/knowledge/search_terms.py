@@ -11,6 +11,8 @@ _MAX_WORDS = 3
 #: The most characters of a term.
 TERM_LENGTH = 200
 _QUOTED = re.compile(r"[\"“„«]([^\"“”„«»]{2,80})[\"”“»]")
+#: Characters around a word that are no part of it.
+_AROUND = ".'’"
 _WORD = re.compile(r"[^\s,;:!?()\[\]{}\"“”„«»]+")
 
 
@@ -22,11 +24,13 @@ def search_term(text: str) -> str:
     """
     if (quoted := _QUOTED.search(text)) and (term := quoted[1].strip()):
         return term
-    words = [word.strip(".'’") for word in _WORD.findall(text)]
-    words = [word for word in words if word]
+    found = [match for match in _WORD.finditer(text) if match[0].strip(_AROUND)]
+    words = [match[0].strip(_AROUND) for match in found]
     distinctive = [word for word in words if word.casefold() not in STOP_WORDS]
     if distinctive and len(words) <= _MAX_WORDS:
-        return " ".join(words)[:TERM_LENGTH]
+        # With the marks between the words, as in "user:ada", which a text contains too.
+        whole = text[found[0].start() : found[-1].end()].strip(_AROUND)
+        return " ".join(whole.split())[:TERM_LENGTH]
     if not distinctive:
         return ""
     # The first word of a sentence is capitalized anyway.

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import timedelta
 
 from arbor.errors import Invalid
 from arbor.memory.content import check_content, check_line
 from arbor.memory.importance import appraise, appraised_role
-from arbor.memory.text.lexical import MAX_TERM_WEIGHT, query_terms
+from arbor.memory.text.lexical import query_terms
 from arbor.memory.text.phrases import WordLists
 from arbor.memory.trust import check_unit
 from arbor.memory.values import DEFAULT_TRUST, ROLE_LENGTH, SOURCE_LENGTH, MemoryType
@@ -25,6 +26,8 @@ CAPACITY = 200
 #: The least cosine with a query, and the least share of the query's words, at which a buffer item is found.
 MIN_COSINE = 0.4
 MIN_WORD_SHARE = 0.25
+#: More than the rounding of a vector's numbers takes from a share of words.
+SHARE_ROUNDING = 1e-4
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,4 +70,9 @@ def word_share_weights(text: str) -> dict[int, float]:
     All words have the same weight, because a buffer is too small for statistics.
     """
     positions = {term.index for term in query_terms(text)} - {0}
-    return {position: 1 / (MAX_TERM_WEIGHT * len(positions)) for position in positions}
+    return {position: 1 / len(positions) for position in positions}
+
+
+def stored_weights(terms: Iterable[int]) -> dict[int, float]:
+    """Return the stored vector of an item with these terms: all have the weight 1, in a long text too."""
+    return dict.fromkeys(terms, 1.0)

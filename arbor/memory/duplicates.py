@@ -20,6 +20,8 @@ from arbor.memory.trust import MAX_SOURCES, max_trust, merge_sources, new_source
 
 #: The key in a fact's detail that marks the fact as doubted by the agent.
 DOUBTED = "doubted"
+#: The characters of a text up to which its claims are cached.
+_CACHED_LENGTH = 2_000
 #: The most other wordings that a memory stores.
 MAX_WORDINGS = 8
 
@@ -50,7 +52,12 @@ def says_the_same(first: str, second: str) -> bool:
     "is not 4711". So the words and signs must be equal and in the same order, inflections included, because "left" is not
     "leaves". Case, punctuation, FILLERS and contractions of "not" do not count.
     """
-    return _claims(first) == _claims(second)
+    return _cached_claims(first) == _cached_claims(second)
+
+
+def _cached_claims(text: str) -> tuple[str, ...]:
+    # Thousands of long texts would fill the memory of a worker.
+    return _claims(text) if len(text) <= _CACHED_LENGTH else _claims.__wrapped__(text)
 
 
 @lru_cache(maxsize=2_000)

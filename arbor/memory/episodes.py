@@ -177,16 +177,14 @@ def rank_episodes(
     span: TimeSpan | None,
     now: datetime,
     limit: int,
-    weights: EpisodeWeights = DEFAULT_EPISODE_WEIGHTS,
 ) -> list[tuple[UUID, EpisodeScoreComponents]]:
     """Return the `limit` best episodes with their score components, the best first; equal scores in the order of their ids."""
-    scored = [(episode.id, _components(episode, span, now, weights)) for episode in candidates]
+    scored = [(episode.id, _components(episode, span, now)) for episode in candidates]
     return sorted(scored, key=lambda episode: (-episode[1].total, episode[0]))[: max(0, limit)]
 
 
-def _components(
-    episode: EpisodeCandidate, span: TimeSpan | None, now: datetime, weights: EpisodeWeights
-) -> EpisodeScoreComponents:
+def _components(episode: EpisodeCandidate, span: TimeSpan | None, now: datetime) -> EpisodeScoreComponents:
+    weights = DEFAULT_EPISODE_WEIGHTS
     return EpisodeScoreComponents(
         meaning=weights.meaning * min(1.0, max(0.0, episode.similarity or 0.0)),
         words=weights.words * min(1.0, max(0.0, episode.words)),

@@ -110,7 +110,7 @@ class ForgettingPolicy:
 def parse_quotas(text: str) -> Mapping[MemoryType, int]:
     """Parse quotas such as `semantic=2000, procedural=200`; other types have their defaults. Raises ConfigurationInvalid."""
     quotas = dict(KNOWLEDGE_QUOTAS)
-    for entry, name, value in name_values(text):
+    for entry, name, value in name_values(text, setting="ARBOR_KNOWLEDGE_QUOTAS"):
         if name not in KNOWLEDGE_QUOTAS or not value.isascii() or not value.isdecimal() or int(value) < 1:
             raise ConfigurationInvalid(
                 f"ARBOR_KNOWLEDGE_QUOTAS has NAME=NUMBER, separated by commas, each number at least 1, got {entry!r};"

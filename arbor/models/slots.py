@@ -23,7 +23,7 @@ HOSTED_CALLS = 1000
 def parse_provider_calls(text: str) -> Mapping[Provider, int]:
     """Parse `ollama=2,openai=64`: calls sent at once, by provider. Raises ConfigurationInvalid."""
     calls: dict[Provider, int] = {}
-    for entry, name, number in name_values(text):
+    for entry, name, number in name_values(text, setting="ARBOR_PROVIDER_CALLS"):
         if name not in set(Provider) or not number.isascii() or not number.isdigit() or int(number) < 1:
             raise ConfigurationInvalid(
                 f"calls at once are written PROVIDER=NUMBER, from 1, of {', '.join(Provider)}; got {entry!r}"

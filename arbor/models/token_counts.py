@@ -24,7 +24,7 @@ def parse_tokenizers(text: str) -> Mapping[str, Path]:
     Raises ConfigurationInvalid, also for a file that does not exist.
     """
     files: dict[str, Path] = {}
-    for entry, name, path in name_values(text):
+    for entry, name, path in name_values(text, setting="ARBOR_TOKENIZERS"):
         if name.partition("/")[0] not in _PROVIDERS or not path:
             raise ConfigurationInvalid(
                 f"tokenizers are written PROVIDER=PATH or PROVIDER/MODEL=PATH, of {', '.join(_PROVIDERS)}; got {entry!r}"

@@ -74,9 +74,10 @@ class AllowList:
         """Parse a setting: `*`, or domains such as `example.org`. Raises ConfigurationInvalid for anything else."""
         cleaned = {entry.strip().lower().rstrip(".") for entry in entries if entry.strip()}
         for entry in cleaned - {EVERYWHERE}:
-            if not all(part and part.replace("-", "").isalnum() for part in entry.split(".")):
+            if not entry.isascii() or not all(part.replace("-", "").isalnum() for part in entry.split(".")):
                 raise ConfigurationInvalid(
-                    f"an allowed domain is like example.org, without scheme, port or path, got {entry!r}"
+                    "an allowed domain is like example.org, in ASCII (xn--…), without scheme, port or path, got"
+                    f" {entry!r}"
                 )
         return cls(domains=frozenset(cleaned - {EVERYWHERE}), everywhere=EVERYWHERE in cleaned)
 
@@ -84,7 +85,7 @@ class AllowList:
         return self.everywhere or bool(self.domains)
 
     def permits(self, host: str) -> bool:
-        """Return whether a page of this host may be read."""
+        """Return whether a page of this host, in ASCII, may be read."""
         if self.everywhere:
             return True
         labels = host.lower().rstrip(".").split(".")

@@ -179,9 +179,10 @@ def rule_answer(context: Mapping[str, Any]) -> dict[str, Any]:
 
 def rule_appraisal(context: Mapping[str, Any]) -> dict[str, Any]:
     """Judge by rule: leave the confidence as it is, because a rule cannot judge."""
+    pages = context["pages"]
     return {
         "confidence": context["confidence"],
-        "reason": f"put together by rule from {context['pages']} pages",
+        "reason": f"put together by rule from {pages} {'page' if pages == 1 else 'pages'}",
     }
 
 

@@ -39,7 +39,7 @@ ARBOR_TOKENIZERS = parse_tokenizers(env.str("ARBOR_TOKENIZERS", default=""))
 #: is asked; a tier that is not named uses ARBOR_DEFAULT_MODEL.
 ARBOR_TIER_MODELS = parse_tier_models(env.str("ARBOR_TIER_MODELS", default=""))
 #: Trust presets that no agent exceeds with a model, by provider or `provider/model`: `ollama=cautious,openai/gpt-5-nano=balanced`.
-ARBOR_MODEL_TRUST = parse_model_limits(env.dict("ARBOR_MODEL_TRUST", default={}))
+ARBOR_MODEL_TRUST = parse_model_limits(env.str("ARBOR_MODEL_TRUST", default=""))
 #: Seconds for a whole call, from sending: 90, or 300 where a model is on a slow server of the installation's own.
 ARBOR_MODEL_DEADLINE_S = env.float(
     "ARBOR_MODEL_DEADLINE_S",

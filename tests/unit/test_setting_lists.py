@@ -1,4 +1,4 @@
-"""Settings that are lists of NAME=VALUE."""
+"""Settings that are lists of NAME=VALUE name each thing once."""
 
 from __future__ import annotations
 
@@ -6,22 +6,29 @@ from collections.abc import Callable
 
 import pytest
 
+from arbor.authority.modes import parse_model_limits
 from arbor.errors import ConfigurationInvalid
 from arbor.heartbeat.tiers import parse_tier_models
 from arbor.memory.forgetting import parse_quotas
 from arbor.memory.maintenance.health import parse_limits
+from arbor.memory.recall.weights import parse_weights
 from arbor.models.slots import parse_provider_calls
+from arbor.models.token_counts import parse_tokenizers
 
 
 @pytest.mark.parametrize(
-    ("parse", "text"),
+    ("parse", "entry"),
     [
-        (parse_provider_calls, "ollama=2, ollama=3"),
-        (parse_tier_models, "standard=ollama/a,standard=ollama/b"),
-        (parse_quotas, "semantic=20,semantic=30"),
-        (parse_limits, "expired=1:2,expired=2:3"),
+        (parse_provider_calls, "ollama=2"),
+        (parse_tokenizers, f"ollama={__file__}"),
+        (parse_tier_models, "reflex=ollama/llama3.2"),
+        (parse_model_limits, "ollama=cautious"),
+        (parse_quotas, "semantic=2000"),
+        (parse_limits, "expired=60:120"),
+        (parse_weights, "words=1"),
     ],
 )
-def test_a_name_that_is_given_twice_is_refused(parse: Callable[[str], object], text: str) -> None:
-    with pytest.raises(ConfigurationInvalid, match=f"a setting names .* twice: '{text}'"):
-        parse(text)
+def test_a_repeated_name_is_refused(parse: Callable[[str], object], entry: str) -> None:
+    assert parse(entry)
+    with pytest.raises(ConfigurationInvalid, match=r"ARBOR_\w+ names \w+ twice"):
+        parse(f"{entry}, {entry}")

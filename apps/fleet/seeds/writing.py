@@ -26,6 +26,7 @@ from arbor.clock import to_utc
 from arbor.embedding.models import EmbeddingModel
 from arbor.errors import Invalid, SeedInvalid
 from arbor.ids import read_id
+from arbor.memory.buffer import stored_weights
 from arbor.memory.content import content_hash
 from arbor.memory.detail_text import indexed_terms
 from arbor.memory.text.lexical import document_vector
@@ -169,6 +170,8 @@ class RowWriter:
             terms = self._terms_of_memory(values)
         elif text := values[_TEXTS[section.name]]:
             terms = document_vector(text, speaker=values.get("role", ""))
+            if section.name == "buffer":
+                terms = stored_weights(terms)
         else:
             values["lexical"] = None
             return

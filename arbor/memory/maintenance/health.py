@@ -230,7 +230,7 @@ def judge_job(
 def parse_limits(text: str) -> dict[Metric, Limit]:
     """Parse limits such as `stale_neighborhoods=200:5000, expired=3600:inf`. Raises ConfigurationInvalid."""
     limits: dict[Metric, Limit] = {}
-    for entry, name, values in name_values(text):
+    for entry, name, values in name_values(text, setting="ARBOR_HEALTH_LIMITS"):
         warn, _, critical = values.partition(":")
         try:
             limits[Metric(name)] = Limit(warn=float(warn), critical=float(critical))

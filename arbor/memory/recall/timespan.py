@@ -148,7 +148,9 @@ def _read_dated(parts: dict[str, str | None], year: int | None, now: datetime) -
         return None  # 2023-19-01
     if yearly and parts.get("last"):
         yearly = False
-        first_year -= _utc(first_year, month + months) > now
+        # A winter that began last year may still last.
+        while _utc(first_year, month + months) > now:
+            first_year -= 1
     if day := int(parts.get("day") or 0):
         return _read_day(first_year, month, day, yearly=yearly)
     return TimeSpan(start=_utc(first_year, month), end=_utc(first_year, month + months), yearly=yearly)

@@ -129,7 +129,7 @@ class _Token(NamedTuple):
     first: bool
 
 
-def concepts_in(text: str, *, most: int = MAX_CONCEPTS) -> tuple[ExtractedConcept, ...]:
+def concepts_in(text: str) -> tuple[ExtractedConcept, ...]:
     """Return the distinct ideas that a text names, the strongest first."""
     runs = list(_runs(_CUT_WORD.sub(" . ", _LINK.sub(" . ", _beginning(text)))))
     counts = Counter(term_of(token.text.casefold()) for run in runs for token in run)
@@ -143,7 +143,7 @@ def concepts_in(text: str, *, most: int = MAX_CONCEPTS) -> tuple[ExtractedConcep
                 by_key[key] = concept
     # The sort is stable: equally strong ideas stay in the order of the text.
     best = sorted(by_key.values(), key=lambda concept: -concept.strength)
-    return tuple(_without_parts(best)[:most])
+    return tuple(_without_parts(best)[:MAX_CONCEPTS])
 
 
 def _beginning(text: str) -> str:

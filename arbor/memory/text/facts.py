@@ -46,7 +46,7 @@ _VAGUE = frozenset(
     {"question", "point", "problem", "issue", "guess", "idea", "bad", "concern", "fault", "hope", "worry"}
 )
 _AM = re.compile(
-    r"i(?:'m| am) (?P<rest>(?:not )?(?:an?|the|from|allergic|married|vegetarian|vegan|based|responsible|called|born|\d)\b.*)",
+    r"i(?:'m| am) (?P<rest>(?:not )?(?:an?|the|from|allergic|married|vegetarian|vegan|based|responsible|called|born|\d+)\b.*)",
     re.IGNORECASE,
 )
 _DO = re.compile(
@@ -100,7 +100,8 @@ def _statements(text: str) -> Iterator[tuple[str, bool]]:
     """Yield the sentences that may state a fact, and whether the person asked to remember them."""
     prose = "\n".join(
         line
-        for line in without_code(text[:_READ]).splitlines()
+        # Telephones write a typographic apostrophe.
+        for line in without_code(text[:_READ].replace("’", "'")).splitlines()
         if not line.lstrip().startswith((">", "|", "#"))
     )
     for match in _SENTENCE.finditer(prose):
@@ -164,8 +165,8 @@ _RULES: tuple[Callable[[str, str], str], ...] = (_my, _am, _do, _is_my, _ours)
 
 
 def _retold(sentence: str, speaker: str, retold: str, match: re.Match[str]) -> str:
-    """Return the sentence in the third person, or quoted where its rest is in the first person too."""
-    if _FIRST_PERSON.search(match["rest"]):
+    """Return the sentence in the third person, or quoted where a part that is taken over is in the first person too."""
+    if any(map(_FIRST_PERSON.search, match.groupdict().values())):
         return _quoted(sentence, speaker)
     retold = re.sub(r"\bmy\b", "their", retold, flags=re.IGNORECASE)
     return f"{re.sub(r'\bme\b', 'them', retold, flags=re.IGNORECASE)}."

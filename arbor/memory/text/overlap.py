@@ -14,13 +14,16 @@ MIN_LIKENESS = 0.4
 _MIN_SHARED = 2
 
 
-# The same texts are compared at each heartbeat.
-@lru_cache(maxsize=4_000)
 def terms_of(text: str) -> frozenset[str]:
     """Return the terms of the beginning of a text, without stop words."""
-    return frozenset(
-        term_of(word) for word in words_of(text[:_COMPARED_CHARACTERS]) if word not in STOP_WORDS
-    )
+    # The cache contains no more of a text than is compared.
+    return _terms_of(text[:_COMPARED_CHARACTERS])
+
+
+# The same texts are compared at each heartbeat.
+@lru_cache(maxsize=4_000)
+def _terms_of(text: str) -> frozenset[str]:
+    return frozenset(term_of(word) for word in words_of(text) if word not in STOP_WORDS)
 
 
 def overlap(terms: frozenset[str], others: frozenset[str]) -> float:

@@ -65,7 +65,7 @@ class Phrases:
                 return 1 + len(tail)
         return 0
 
-    def first_in(self, words: Sequence[str], *, unless_after: frozenset[str] = frozenset()) -> slice | None:
+    def first_in(self, words: Sequence[str], *, unless_after: frozenset[str]) -> slice | None:
         """Return the position of the first phrase among the words, or None.
 
         A phrase does not count when one of the two words before it is in `unless_after`.

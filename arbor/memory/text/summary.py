@@ -11,6 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from arbor.memory.text.lexical import STOP_WORDS, term_of, words_of
 from arbor.quotations import shorten
@@ -26,6 +27,7 @@ _REPEATED_SHARE = 0.3
 #: The least divisor of a sentence's weight, so that a sentence of few words is not central for its brevity.
 _MIN_WORDS = 3
 
+#: The end of a sentence, with its closing marks and the white space after them.
 _ENDS = re.compile(r"(?<=[.!?…])[\"'”’)\]]*\s+|(?<=[。！？])|\n+")
 
 
@@ -66,8 +68,9 @@ def extractive_summary(texts: Sequence[SpokenText], *, longest: int = SUMMARY_LE
 
 def _sentences(texts: Sequence[SpokenText]) -> Iterator[_Sentence]:
     for spoken in texts:
-        for piece in _ENDS.split(spoken.text):
-            text = " ".join(piece.split())
+        ends = [match.end() for match in _ENDS.finditer(spoken.text)]
+        for start, end in pairwise([0, *ends, len(spoken.text)]):
+            text = " ".join(spoken.text[start:end].split())
             if text:
                 words = frozenset(term_of(word) for word in words_of(text) if word not in STOP_WORDS)
                 yield _Sentence(speaker=" ".join(spoken.speaker.split()), text=text, words=words)

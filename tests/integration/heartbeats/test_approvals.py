@@ -21,7 +21,7 @@ from apps.memories.models import Memory
 from apps.tenants.scope import tenant_transaction
 from arbor.authority.approvals import OUTWARD_STREAK, ApprovalStatus
 from arbor.authority.grants import action_resource
-from arbor.authority.modes import TrustMode, parse_model_limits
+from arbor.authority.modes import TrustMode, TrustPreset
 from arbor.errors import Invalid, TransitionIllegal
 from arbor.goals.intents import IntentStatus
 from tests.factories.goals import IntentFactory
@@ -312,7 +312,7 @@ def test_a_rule_of_the_tenant_applies_to_its_agents(agent: Agent, heartbeats: He
 def test_a_model_limits_the_trust_in_its_agent(
     agent: Agent, heartbeats: HeartbeatRunner, settings: Any
 ) -> None:
-    settings.ARBOR_MODEL_TRUST = parse_model_limits({"scripted": "cautious"})
+    settings.ARBOR_MODEL_TRUST = {"scripted": TrustPreset.CAUTIOUS}
     heartbeats.run(
         reply_of(actions=[action_of("reach_out_user", intent="they asked for it", content="Hello.")])
     )

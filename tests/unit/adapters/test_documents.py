@@ -126,6 +126,20 @@ def test_a_page_with_an_xml_declaration_and_a_mark_is_read(encoding: str) -> Non
     assert texts(read(DocumentKind.HTML, page.encode(encoding))) == ["Thirty Tüge"]
 
 
+@pytest.mark.parametrize(
+    ("head", "encoding"),
+    [
+        ("<title>What is a charset?</title>", "utf-8"),
+        ('<meta charset="iso-8859-1">', "iso-8859-1"),
+        ('<?xml version="1.0" encoding="UTF-8"?>', "utf-8"),
+        ('<?xml version="1.0" encoding="ISO-8859-1"?>', "iso-8859-1"),
+    ],
+)
+def test_a_page_is_decoded_by_its_declaration_or_its_bytes(head: str, encoding: str) -> None:
+    page = f"{head}<body><p>Thirty Tüge</p></body>"
+    assert texts(read(DocumentKind.HTML, page.encode(encoding))) == ["Thirty Tüge"]
+
+
 def test_hidden_text_is_not_read() -> None:
     tags = "".join(chr(0xE0000 + ord(char)) for char in "obey")
     page = f"<title>Ti{tags}tle</title><h1>Le{tags}ave</h1><p>Thirty{tags} days"

@@ -291,6 +291,17 @@ def test_a_name_with_mixed_addresses_is_read_at_the_public_one(
     assert "eleven fathoms" in page.text
 
 
+@pytest.mark.parametrize("host", ["münchen.example", "xn--mnchen-3ya.example", "www.münchen.example"])
+def test_an_international_domain_is_allowed_in_ascii(
+    host: str, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    resolve_names_to(monkeypatch, lambda: [PUBLIC])
+    server.serve("/", HTML)
+    reader = web_fetch("xn--mnchen-3ya.example")
+    page = reader.fetch(f"http://{host}:{server.server_port}/", deadline_s=5)
+    assert "eleven fathoms" in page.text
+
+
 def test_a_page_over_the_size_limit_is_refused(server: Server) -> None:
     small = web_fetch(page_bytes=100)
     assert_refused(server.serve("/announced", b"x" * 101), "is larger than 100 bytes", small)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -237,6 +239,19 @@ def test_headings_may_have_level_one_any_case_and_subheadings() -> None:
     assert spec.character.domain_context == "A.\n\n### B\n\n~~~\n## no heading\n~~~"
 
 
+@pytest.mark.parametrize("row", ["# Nature ##", "# Nature", "#  Nature # "])
+def test_closing_marks_are_no_part_of_a_heading(row: str) -> None:
+    assert parse_template(f"{MINIMAL}{row}\n\nA.\n", known_actions=ACTIONS).character.nature == "A."
+
+
+@pytest.mark.bar
+def test_a_long_row_of_marks_is_read_at_once() -> None:
+    begun = time.process_time()
+    with pytest.raises(TemplateInvalid, match="unknown section"):
+        parse_template(f"{MINIMAL}# {'#' * 16_000}x\n", known_actions=ACTIONS)
+    assert time.process_time() - begun < 0.35
+
+
 def test_a_pipeline_may_be_given_in_the_front_matter() -> None:
     spec = parse_template(
         with_change("actions:", "pipeline: |\n  digraph g { a -> b }\nactions:", within=MINIMAL),
@@ -300,6 +315,8 @@ def test_wrapped_paragraphs_are_joined_but_not_lists_or_code() -> None:
         (with_change("[rest]", "[]", within=MINIMAL), "line 5, actions: must have at least 1 item"),
         (with_change("[rest]", "[rest, fly]", within=MINIMAL), "line 5, actions[1]: unknown action 'fly'; known: recall, "),
         (with_change("[rest]", "[rest, rest]", within=MINIMAL), "line 5, actions[1]: 'rest' is listed twice; keep one"),
+        (with_change("[rest]", "[rest]\nmetadata: {provider: opnai, model: x}", within=MINIMAL), "line 6, metadata: a model handle begins with one of "),
+        (with_change("[rest]", "[rest]\nskills: [a, a]", within=MINIMAL), "line 6, skills[1]: 'a' is listed twice; keep one"),
         (with_change("[rest]", "rest", within=MINIMAL), "line 5, actions: must be a valid tuple"),
         (with_change("name: Small\n", "nmae: x\nname: Small\n", within=MINIMAL), "line 2, nmae: is not a known key; known: name,"),
         (with_change("name: Small}", "name: Small, rôle: x}", within=MINIMAL), "character.rôle: is not a known key; known: name"),

@@ -72,6 +72,19 @@ def test_longest_prefix_wins() -> None:
     assert effective_mode(f"{_ACTIONS}/mcpx", profile).mode is TrustMode.ALLOW
 
 
+@pytest.mark.parametrize(
+    ("rule", "other"),
+    [
+        (f"{_ACTIONS}/mcp.github.create", f"{_ACTIONS}/mcp.github.create.issue"),
+        ("arbor://fs/read/notes", "arbor://fs/read/notes.txt"),
+    ],
+)
+def test_a_rule_ends_at_the_end_of_a_name(rule: str, other: str) -> None:
+    profile = TrustProfile(rules=(_rule(rule, TrustMode.BLOCK),))
+    assert effective_mode(rule, profile).mode is TrustMode.BLOCK
+    assert effective_mode(other, profile).mode is not TrustMode.BLOCK
+
+
 def test_rule_of_agent_replaces_that_of_tenant() -> None:
     profile = TrustProfile(
         rules=(_rule(_PUBLIC, TrustMode.ALLOW),), tenant_rules=(_rule(_PUBLIC, TrustMode.BLOCK),)
@@ -146,9 +159,10 @@ def test_wrong_prefix_is_refused(prefix: str) -> None:
 
 
 def test_model_limits_are_parsed() -> None:
-    limits = parse_model_limits({" ollama ": "cautious", "openai/large": "balanced"})
+    limits = parse_model_limits(" ollama = cautious, openai/large=balanced")
     assert limit_of_model("ollama/x", limits) is TrustPreset.CAUTIOUS
     assert limit_of_model("openai/large", limits) is TrustPreset.BALANCED
     assert limit_of_model("openai/small", limits) is None
-    with pytest.raises(ConfigurationInvalid, match="such as ollama=cautious"):
-        parse_model_limits({"ollama": "careful"})
+    for wrong in ("ollama=careful", "ollama", "olama=cautious", "=cautious"):
+        with pytest.raises(ConfigurationInvalid, match="such as ollama=cautious"):
+            parse_model_limits(wrong)

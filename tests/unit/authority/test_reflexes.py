@@ -34,6 +34,7 @@ _PEM = "-----BEGIN OPENSSH PRIVATE " + "KEY-----"
         "redis://:hunter22hunter@cache.example.org:6379/0",
         "whsec_" + "A1b2" * 8,
         "eyJ" + "a" * 12 + ".eyJ" + "b" * 12 + "." + "c" * 24,
+        "session-eyJ" + "a" * 10 + ".eyJ" + "b" * 10 + "." + "c" * 20,
     ],
 )
 def test_secrets_are_recognized(text: str) -> None:
@@ -220,6 +221,14 @@ def test_a_search_for_commands_ends_in_a_hostile_text(text: str) -> None:
 def test_a_long_hostile_text_is_searched_for_commands_at_once(start: str, word: str) -> None:
     begun = time.process_time()
     assert find_command((start + word * 16_000)[:16_000]) is None
+    assert time.process_time() - begun < 0.35
+
+
+@pytest.mark.parametrize("word", ["a.", "a.b-", "eyJ-", "eyJaaaaaaaaaa.", "http://a:b", "-----BEGIN A "])
+@pytest.mark.bar
+def test_a_long_hostile_text_is_searched_for_secrets_at_once(word: str) -> None:
+    begun = time.process_time()
+    assert find_secret((word * 160_000)[:160_000]) is None
     assert time.process_time() - begun < 0.35
 
 

@@ -73,6 +73,7 @@ def test_white_space_and_user_prefix_are_stripped() -> None:
         ('{"note": 1} {"thinking": 5, "reply": "r"}', "r", ""),
         ("Just words.", "Just words.", ""),
         ("a {b} c", "a {b} c", ""),
+        ("[The map](https://example.org) says so.", "[The map](https://example.org) says so.", ""),
         ('{"reply": "a\\u0000b"}', "a\ufffdb", ""),
         ("x" * 30_000, "x" * 19_999 + "…", ""),
     ],

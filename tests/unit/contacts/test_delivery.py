@@ -96,6 +96,7 @@ KNOWN = {"ada": "1", "old tom": "2", "vega": "3", "st. john": "4"}
         ("@Old Tom knows", ("2",)),
         ("(@Vega) and @ada and @VEGA", ("3", "1")),
         ("@St. John said so", ("4",)),
+        ("@Ada's note and @Old Tom's boat", ("1", "2")),
         ("mail ada@vega.example", ()),
         ("@@ada", ()),
         ("@stranger", ()),

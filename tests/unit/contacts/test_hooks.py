@@ -55,6 +55,11 @@ def test_placeholders_are_paths_of_the_body(template: str, text: str) -> None:
     assert TextTemplate.parse(template, name="x").fill(BODY).text == text
 
 
+def test_a_value_can_be_stored() -> None:
+    message = HookMapping(event="{type}", title="{title}").message({"type": "a\0b", "title": "c\0d"})
+    assert (message.event, message.title) == ("a\ufffdb", "c\ufffdd")
+
+
 def test_the_whole_body_is_json() -> None:
     assert TextTemplate.parse("{}", name="x").fill({"é": 1}).text == '{"é": 1}'
     assert TextTemplate.parse("{}", name="x").fill("text").text == "text"
@@ -128,11 +133,25 @@ def test_a_push_names_its_commits() -> None:
     assert many.title.startswith("octocat force-pushed 20 commits to main")
     assert many.text.endswith("and 10 more")
     assert "deleted main" in github_message("push", {**body, "commits": [], "deleted": True}).title
+    tag = {**body, "ref": "refs/tags/v1.2.0", "commits": [], "created": True}
+    assert github_message("push", tag).title == "octocat created v1.2.0 in octo-org/river"
+
+
+@pytest.mark.parametrize(
+    ("action", "verb"), [("edited", "edited a review of"), ("dismissed", "had a review dismissed in")]
+)
+def test_a_changed_review_is_no_new_one(action: str, verb: str) -> None:
+    body = {**GITHUB_BODIES["pull_request_review"], "action": action}
+    assert github_message("pull_request_review", body).title.startswith(f"hubot {verb} #8")
 
 
 def test_an_unknown_event_gives_a_line() -> None:
     body = {"action": "created", "repository": {"full_name": "o/r"}}
-    assert github_message("code_scanning_alert", body).title == "GitHub: code scanning alert created in o/r"
+    title = "GitHub: code scanning alert created in o/r"
+    assert github_message("code_scanning_alert", body).title == title
+    assert github_message("code_scanning_alert", {**body, "organization": {"login": "o"}}).title == title
+    member = {"action": "member_added", "organization": {"login": "o"}}
+    assert github_message("organization", member).title == "GitHub: organization member added in o"
     with_event = {**body, "event": "push"}
     assert github_message("deployment_protection_rule", with_event).title.startswith(
         "GitHub: deployment protection rule"

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from arbor.errors import ConfigurationInvalid
 from arbor.knowledge import chunking
-from arbor.knowledge.blocks import Block, BlockKind, ParsedDocument, place_of
+from arbor.knowledge.blocks import Block, BlockKind, ParsedDocument, place_of, with_headings
 from arbor.knowledge.chunking import HEADING_LENGTH, PassageDraft, PassageSize, split_document
 from arbor.models.token_estimates import estimate_tokens
 
@@ -31,6 +31,18 @@ def split(*blocks: Block, size: PassageSize = SMALL) -> list[PassageDraft]:
 
 def sentences(number: int, word: str = "word") -> str:
     return " ".join(f"Sentence {index} has one {word}." for index in range(number))
+
+
+@pytest.mark.parametrize(
+    ("text", "context"),
+    [
+        ("The topsoil is dry.", "oil\nThe topsoil is dry."),
+        ("oil\n\nIt is dry.", "oil\n\nIt is dry."),
+        ("C++ needs oil, and so on.", "C++ needs oil, and so on."),
+    ],
+)
+def test_a_heading_within_a_word_is_not_in_the_text(text: str, context: str) -> None:
+    assert with_headings(text, ["oil"]) == context
 
 
 def test_sections_are_passages_with_their_headings() -> None:

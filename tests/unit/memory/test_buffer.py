@@ -10,7 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from arbor.errors import Invalid
-from arbor.memory.buffer import DEFAULT_LIFETIME, LONGEST_LIFETIME, NewBufferItem, word_share_weights
+from arbor.memory.buffer import (
+    DEFAULT_LIFETIME,
+    LONGEST_LIFETIME,
+    NewBufferItem,
+    stored_weights,
+    word_share_weights,
+)
 from arbor.memory.importance import DEFAULT_WORDS
 from arbor.memory.text.lexical import document_vector
 
@@ -52,7 +58,7 @@ def test_only_people_can_ask_to_remember(sender: dict[str, Any], importance: flo
 
 def share_of(query: str, text: str) -> float:
     """Return the weighted share of the query's words that a text has."""
-    stored = document_vector(text)
+    stored = stored_weights(document_vector(text))
     return sum(weight * stored.get(term, 0) for term, weight in word_share_weights(query).items())
 
 
@@ -60,7 +66,12 @@ def test_more_common_words_raise_the_share_up_to_one() -> None:
     texts = ("The courier left a parcel.", "A parcel came.", "It rains.")
     both, one, none = (share_of("parcel courier", text) for text in texts)
     assert both > one > 0 == none
-    assert share_of("parcel courier", "parcel courier " * 50) <= 1
+    assert share_of("parcel courier", "parcel courier " * 50) == pytest.approx(1)
+
+
+def test_a_long_text_has_the_same_share_as_a_short_one() -> None:
+    long = " ".join(["The courier left a parcel.", *(f"word{number}" for number in range(100))])
+    assert share_of("parcel harbour", long) == share_of("parcel harbour", "A parcel.") == 0.5
 
 
 @given(st.text(max_size=200), st.text(max_size=200))

@@ -101,7 +101,7 @@ def test_an_empty_list_allows_no_domain() -> None:
 
 
 @pytest.mark.parametrize(
-    "entry", ["https://example.org", "example.org/path", "example.org:80", "*.org", "a..b"]
+    "entry", ["https://example.org", "example.org/path", "example.org:80", "*.org", "a..b", "münchen.de"]
 )
 def test_an_invalid_domain_is_refused_with_an_example(entry: str) -> None:
     with pytest.raises(ConfigurationInvalid, match=r"an allowed domain is like example\.org"):

@@ -37,7 +37,9 @@ from arbor.memory.buffer import (
     MIN_WORD_SHARE,
     PROMOTION_ACCESSES,
     PROMOTION_IMPORTANCE,
+    SHARE_ROUNDING,
     NewBufferItem,
+    stored_weights,
     word_share_weights,
 )
 from arbor.memory.content import content_hash
@@ -137,7 +139,7 @@ class BufferSearch:
             "agent": self.agent_id,
             "lexical": sparsevec_text(word_share_weights(self.text)),
             "near": MIN_COSINE,
-            "shared": MIN_WORD_SHARE,
+            "shared": MIN_WORD_SHARE - SHARE_ROUNDING,
             "most": self.limit,
             "counts": self.counts,
             "vector": compared["vector"],
@@ -170,7 +172,7 @@ def search_buffers(searches: Sequence[BufferSearch]) -> list[list[FoundBufferIte
 
 
 def _row(agent_id: UUID, digest: bytes, item: NewBufferItem) -> dict[str, Any]:
-    terms = document_vector(item.content, speaker=item.role)
+    terms = fit_terms(document_vector(item.content, speaker=item.role), session="", dimension=0)
     return {
         "agent": agent_id,
         "id": uuid7(),
@@ -180,7 +182,7 @@ def _row(agent_id: UUID, digest: bytes, item: NewBufferItem) -> dict[str, Any]:
         "importance": item.appraised_importance(word_lists()),
         "trust": item.trust,
         "source": item.source,
-        "lexical": sparsevec_text(fit_terms(terms, session="", dimension=0)),
+        "lexical": sparsevec_text(stored_weights(terms)),
         "lasts": item.lasts.total_seconds(),
     }
 

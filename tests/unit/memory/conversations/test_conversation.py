@@ -84,6 +84,11 @@ def test_an_empty_session_is_skipped(file: Path) -> None:
     assert bad == []
 
 
+def test_a_sample_of_another_format_is_refused(file: Path) -> None:
+    with pytest.raises(ConversationInvalid, match="no sample 'conv-1': only a file of LoCoMo has samples"):
+        parse_file(file, "Ada: Hello.", sample="conv-1")
+
+
 def test_one_of_several_dialogs_is_chosen_by_its_sample(file: Path) -> None:
     both = json.dumps([dialog("conv-1"), dialog("conv-2")], indent=1)
     _, turns, _ = parse_file(file, both, sample="conv-2")

@@ -45,6 +45,13 @@ def test_a_named_time_is_found(text: str, start: str, end: str) -> None:
     assert mentioned_span(text, now=NOW) == TimeSpan(start=day(start), end=day(end))
 
 
+@pytest.mark.parametrize(("now", "start"), [("2026-01-10", "2024-12-01"), ("2026-03-01", "2025-12-01")])
+def test_the_last_winter_is_over(now: str, start: str) -> None:
+    span = mentioned_span("what we read last winter", now=day(now))
+    assert span is not None
+    assert span.start == day(start)
+
+
 @pytest.mark.parametrize(
     ("text", "inside", "outside"),
     [

@@ -16,6 +16,9 @@ from arbor.memory.text.facts import ASKED_CONFIDENCE, FACT_LENGTH, MAX_FACTS, ST
         ("my dogs are called Rex and Max", "Ada's dogs are called Rex and Max."),
         ("I'm a nurse at the harbour clinic.", "Ada is a nurse at the harbour clinic."),
         ("I am not a vegetarian!", "Ada is not a vegetarian."),
+        ("I am 34 years old.", "Ada is 34 years old."),
+        ("I’m from Graz.", "Ada is from Graz."),
+        ("My brother’s name is Tom.", "Ada's brother's name is Tom."),
         ("Hi, by the way, I live in Graz.", "Ada lives in Graz."),
         ("I live with my sister.", "Ada lives with their sister."),
         ("I teach chemistry to teenagers.", "Ada teaches chemistry to teenagers."),
@@ -25,6 +28,7 @@ from arbor.memory.text.facts import ASKED_CONFIDENCE, FACT_LENGTH, MAX_FACTS, ST
         ("We use PostgreSQL 18.1 for the ledger.", "Ada says: We use PostgreSQL 18.1 for the ledger."),
         ("our stand-up is at 9.30 each day", "Ada says: Our stand-up is at 9.30 each day."),
         ("I work where we met.", "Ada says: I work where we met."),
+        ("My sister and I are twins.", "Ada says: My sister and I are twins."),
     ],
 )
 def test_statements_become_facts_in_the_third_person(utterance: str, fact: str) -> None:

@@ -37,6 +37,11 @@ def test_a_short_episode_is_quoted_completely_with_its_speakers() -> None:
     assert extractive_summary(lines) == summary
 
 
+def test_a_sentence_keeps_its_closing_marks() -> None:
+    text = 'He asked (why?) and said "Stop." Then he left [sic.] at once.'
+    assert extractive_summary(_lines(text)) == text
+
+
 def test_shared_subjects_are_summarized_before_isolated_ones() -> None:
     lines = _lines(
         "The Heron is a ship of oak.",
