@@ -58,9 +58,9 @@ def list_clusters(agent: ChosenAgent, *, limit: int) -> Output:
     active = {
         cluster.id: cluster.activation for cluster in activated_clusters(agent_id=agent.id, limit=_MAX_ACTIVE)
     }
-    in_mind = OutputColumn(
-        "in_mind",
-        "in mind",
+    activation_column = OutputColumn(
+        "activation",
+        "activation",
         value=lambda cluster: active.get(cluster.id, 0.0),
         cell=lambda activation: number(activation) if activation else "",
     )
@@ -70,7 +70,7 @@ def list_clusters(agent: ChosenAgent, *, limit: int) -> Output:
     return listing(
         "clusters",
         list(clusters[:limit]),
-        (*CLUSTER_COLUMNS, in_mind),
+        (*CLUSTER_COLUMNS, activation_column),
         about={"agent": agent.name},
         empty=f"{agent.name} has no cluster yet: maintenance finds them among memories that have a vector.",
     )

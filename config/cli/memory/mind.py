@@ -106,7 +106,7 @@ def show_active(agent: ChosenAgent, *, limit: int) -> Output:
         ],
     }
     text: Any = table(
-        ("present", "id", "memory or cluster"),
+        ("activation", "id", "memory or cluster"),
         [(f"{cluster.activation:.2f}", short(cluster.id), f"cluster: {cluster.name}") for cluster in clusters]
         + [(f"{memory.level:.2f}", short(memory.id), cut(text)) for memory, text in memories],
     )

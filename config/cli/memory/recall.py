@@ -179,7 +179,7 @@ COMPONENT_HEADS = {
     "recency": "rec",
     "importance": "imp",
     "trust": "trust",
-    "activation": "mind",
+    "activation": "activ",
     "mood": "mood",
 }
 #: Below this width of the terminal, the components are printed under the memory instead of in columns of their own.
