@@ -214,7 +214,7 @@ def show_run(tenant: Tenant, *, run_id: str) -> Output:
 
 
 @in_transaction_of(tenant_of_row, WorkflowRun, "run_id")
-def cancel_one(tenant: Tenant, *, run_id: str, reason: str) -> Output:
+def cancel_run(tenant: Tenant, *, run_id: str, reason: str) -> Output:
     """Cancel a run."""
     run = runs.cancel_run(run_id=find_in_tenant(WorkflowRun, run_id), actor=actor(), reason=reason)
     run = runs.run_by_id(run.id)
