@@ -100,7 +100,8 @@ def change_goal(*, agent_id: UUID, goal_id: UUID, change: GoalEdit, actor: str) 
     if change.state is not None and not (change.fraction == 1 and change.state == goal.state):
         before = goal.state
         goal = move_goal(goal_id=goal_id, to=change.state, reason=change.reason)
-        _record(goal, actor, f"moved goal {goal.title!r} from {before} to {goal.state}")
+        why = f": {change.reason.strip()}" if change.reason.strip() else ""
+        _record(goal, actor, f"moved goal {goal.title!r} from {before} to {goal.state}{why}")
     return goal
 
 

@@ -72,7 +72,7 @@ def test_goals_are_audited_alike(
     assert assert_same(acts, "cli", "token", "mcp") == [
         "added goal 'Find the ford', queued",
         "noted on goal 'Find the ford': Half. (50% done)",
-        "moved goal 'Find the ford' from queued to abandoned",
+        "moved goal 'Find the ford' from queued to abandoned: Dry.",
     ]
 
 
