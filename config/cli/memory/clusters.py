@@ -15,6 +15,7 @@ from apps.memories.services.clusters.clusters import (
 )
 from apps.memories.services.recall.activation import activated_clusters
 from apps.memories.services.recall.partial_recall import partial_recall_about
+from arbor.memory.activation import MAX_ACTIVE
 from arbor.memory.recall.recall_request import check_query
 from config.cli.kit.columns import OutputColumn, listing, number, row_to_dict, signed, table_of
 from config.cli.kit.declarations import Output
@@ -48,15 +49,13 @@ RELATED_COLUMNS = (
     OutputColumn("relation", "relation"),
     OutputColumn("name", "related cluster"),
 )
-#: The most clusters whose activation is shown: those with the highest.
-_MAX_ACTIVE = 20
 
 
 @in_agent_transaction
 def list_clusters(agent: ChosenAgent, *, limit: int) -> Output:
     """List an agent's clusters, the most important first."""
     active = {
-        cluster.id: cluster.activation for cluster in activated_clusters(agent_id=agent.id, limit=_MAX_ACTIVE)
+        cluster.id: cluster.activation for cluster in activated_clusters(agent_id=agent.id, limit=MAX_ACTIVE)
     }
     activation_column = OutputColumn(
         "activation",

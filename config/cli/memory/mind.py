@@ -111,5 +111,6 @@ def show_active(agent: ChosenAgent, *, limit: int) -> Output:
         + [(f"{memory.level:.2f}", short(memory.id), cut(text)) for memory, text in memories],
     )
     return Output(
-        value, text=text if active else "Nothing is active: the agent has not recalled anything lately."
+        value,
+        text=text if active or clusters else "Nothing is active: the agent has not recalled anything lately.",
     )
