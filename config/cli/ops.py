@@ -59,6 +59,9 @@ def dry_run_graph(
     tenant_slug: str | None,
 ) -> Output:
     """Walk a graph with nodes that do nothing, and show the path."""
+    context = {name: json_or_text(text) for name, text in _parse_pairs("--set", assigned)}
+    if "mode" in context:
+        raise click.UsageError("the mode is set by --mode, not by --set")
     graph = load_graph(_read_graph(which, tenant_slug), handlers=HANDLERS)
     script = Script(
         outcomes={
@@ -68,10 +71,7 @@ def dry_run_graph(
         preferred={
             _require_node(name, graph.nodes): value for name, value in _parse_pairs("--prefer", prefer)
         },
-        context={
-            "mode": mode,
-            **{name: json_or_text(text) for name, text in _parse_pairs("--set", assigned)},
-        },
+        context={"mode": mode, **context},
         replies=_read_replies(reply_file) if reply_file else (),
     )
     result = dry_run(graph, script)

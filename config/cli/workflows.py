@@ -130,6 +130,10 @@ def change(
     *, name: str, file: TextIO | None, enabled: bool | None, tenant_slug: str | None, **options: Any
 ) -> Output:
     """Change a workflow."""
+    if file is None and enabled is None and not any(value not in (None, ()) for value in options.values()):
+        raise click.UsageError(
+            "say what is to change: --file, --description, --agent, --cron, --zone, --input, --enable or --disable"
+        )
     source = read_text(file) if file is not None else None
     tenant_id = tenant_of_name(Workflow, name, tenant_slug)
     with tenant_transaction(tenant_id):
@@ -276,7 +280,7 @@ def _build_schedule(
         return None
     return WorkflowSchedule(
         cron=cron if cron is not None else current.cron if current else "",
-        zone=zone or (current.zone if current else "UTC"),
+        zone=zone if zone is not None else current.zone if current else "UTC",
         input=_parse_values(values) if values or current is None else current.scheduled_input,
     )
 

@@ -77,6 +77,8 @@ def open_conversation(
             dialog = find_dialog(_load_document(path), name=path.name, sample=sample)
             items = read_dialog(dialog, name=dialog.sample[:_NAME_LENGTH] or name, start=start)
             return Conversation(format=format_, total=dialog.total, items=items)
+        if sample is not None:
+            raise ConversationInvalid(f"{path} has no dialogs to choose a sample of: its format is {format_}")
         total = sum(1 for _ in _raw_lines(path))
     except (OSError, ValueError) as exc:
         raise _read_error(path, exc) from exc

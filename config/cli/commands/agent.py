@@ -298,7 +298,7 @@ _agent = group(
             type=NumberRange(min=1),
             default=300.0,
             show_default=True,
-            help="Seconds to follow it.",
+            help="Seconds to follow a heartbeat that workers run.",
         ),
         run="agents.heartbeats:run_one",
         details="Exit code 1 when the heartbeat fails.",
