@@ -146,9 +146,12 @@ class HoursType(click.ParamType[Any]):
             return NONE
         start, _, end = str(value).partition("-")
         try:
-            return time.fromisoformat(start.strip()), time.fromisoformat(end.strip())
+            hours = time.fromisoformat(start.strip()), time.fromisoformat(end.strip())
+            if any(hour.tzinfo for hour in hours):
+                raise ValueError("an offset")
         except ValueError:
             self.fail(f"{value!r} are no hours: write 08:00-22:00, or none for always", param, ctx)
+        return hours
 
 
 def json_or_text(text: str) -> Any:
