@@ -101,10 +101,10 @@ def _hours(policy: AgentPolicy) -> str:
 
 
 def _limit(own: int | Decimal | None, tenants: int | Decimal | None) -> str:
-    shown = "unlimited" if own is None else _amount(own)
-    return shown if tenants is None else f"{shown}; its tenant's agents together {_amount(tenants)}"
+    shown = "unlimited" if own is None else amount(own)
+    return shown if tenants is None else f"{shown}; its tenant's agents together {amount(tenants)}"
 
 
-def _amount(number: int | Decimal) -> str:
+def amount(number: int | Decimal) -> str:
     """Return a number without the zeros that the database adds to money."""
     return f"{number.normalize():,f}" if isinstance(number, Decimal) else f"{number:,}"

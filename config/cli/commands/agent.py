@@ -244,7 +244,7 @@ _agent = group(
     agent_command(
         "publish",
         "Publish an agent to agents elsewhere, which find its card and give it tasks by the protocol A2A.",
-        option("--description", help="Description on its card.  [default: its role]"),
+        option("--description", help="Description on its card.  [default: as it is; at first its role]"),
         run="agents.lifecycle:publish",
         details="The card is readable without a token; tasks need one. docs/how-to/connect-other-agents.md.",
         examples=('arbor agent publish Vega --description "Knows the river and its tides."',),

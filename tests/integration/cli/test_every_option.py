@@ -100,7 +100,7 @@ def test_every_command_resolves_its_tenant(
         (("inbox", "list", "--limit", "3"), "Nothing here"),
         (("contact", "outbox", "list", "--limit", "3"), "No messages"),
         (("contact", "channel", "add", "all", "--kind", "inbox", "--audience", "user"), "is added"),
-        (("tenant", "limit", "acme", "--tokens", "1000"), "tokens 1000"),
+        (("tenant", "limit", "acme", "--tokens", "1000"), "tokens 1,000"),
     ],
 )
 def test_an_option_is_accepted(arbor: Arbor, vega: str, arguments: tuple[str, ...], shown: str) -> None:
