@@ -33,7 +33,10 @@ def show_mind(agent: ChosenAgent, *, prompt: bool) -> Output:
         AgentState.objects.values_list("working_memory", flat=True).get(agent_id=agent.id)
     )
     value = {"agent": agent.name, "tenant": agent.tenant_slug, **memory.model_dump(mode="json")}
-    return Output(value, text=escape(memory.to_prompt_text()) if prompt else _table(memory))
+    if not prompt:
+        return Output(value, text=_table(memory))
+    text = memory.to_prompt_text()
+    return Output({**value, "prompt": text}, text=escape(text))
 
 
 @in_agent_transaction
