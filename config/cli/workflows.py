@@ -30,7 +30,7 @@ from config.cli.kit.tenancy import (
     named_or_default_tenant,
 )
 from config.cli.kit.text_files import read_text
-from config.cli.kit.values import json_or_text
+from config.cli.kit.values import by_name, json_or_text
 
 _COLUMNS = (
     OutputColumn("id"),
@@ -287,13 +287,13 @@ def _build_schedule(
 
 def _parse_values(written: Sequence[str]) -> dict[str, Any]:
     """Parse the values of an input, NAME=VALUE: a value is JSON if it is valid JSON, else text."""
-    values: dict[str, Any] = {}
+    values = []
     for item in written:
         name, separator, text = item.partition("=")
         if not separator or not name.strip():
             raise click.UsageError(f"a value of the input is NAME=VALUE, got {item!r}")
-        values[name.strip()] = json_or_text(text)
-    return values
+        values.append((name.strip(), json_or_text(text)))
+    return by_name(values, option="--input")
 
 
 def _workflow_output(tenant: Tenant, row: Workflow, verb: str) -> Output:

@@ -37,6 +37,7 @@ from config.cli.kit.tenancy import (
     with_agent,
 )
 from config.cli.kit.text_files import read_secret_text, read_text
+from config.cli.kit.values import by_name
 
 
 def _moment_of(field: str) -> Callable[[Hook], str | None]:
@@ -152,6 +153,8 @@ def change(
 def try_body(sample: TextIO, *, mappings: Sequence[str], name: str | None, tenant_slug: str | None) -> Output:
     """Show the message that a mapping would give for a body; nothing is stored."""
     known: dict[str, str] = {}
+    if tenant_slug and not name:
+        raise click.UsageError("--tenant is that of a hook: name the hook with --hook")
     if name:
         with tenant_transaction(tenant_of_name(Hook, name, tenant_slug)):
             known = hook_by_name(name).mapping
@@ -257,15 +260,15 @@ def _secret_output(made: HookWithSecret, state: str) -> Output:
 
 def _parse_mappings(mappings: Sequence[str]) -> dict[str, str]:
     """Parse NAME=TEMPLATE."""
-    found = {}
+    pairs = []
     for mapping in mappings:
         name, equals, template = mapping.partition("=")
         if not equals:
             raise click.UsageError(
                 f"a mapping is NAME=TEMPLATE, such as title={{data.title}}, got {mapping!r}"
             )
-        found[name.strip()] = template
-    return found
+        pairs.append((name.strip(), template))
+    return by_name(pairs, option="--map")
 
 
 def _read_secret(file: TextIO | None) -> str:

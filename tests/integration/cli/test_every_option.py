@@ -119,6 +119,13 @@ def test_an_option_is_accepted(arbor: Arbor, vega: str, arguments: tuple[str, ..
         (("memory", "add", "Vega", "It held.", "--type", "semantic", *_BOTH), "give one of the options"),
         (("memory", "concept", "list", "Vega", "-k", "3"), "--limit is for --memories"),
         (("ops", "pipeline", "run", "--dry", "--set", "mode=reflection"), "set by --mode"),
+        (("ops", "pipeline", "validate", "--tenant", "acme"), "name an AGENT"),
+        (
+            ("agent", "policy", "set", "Vega", "--cost", "recall=2", "--cost", "recall=3"),
+            "two values for recall",
+        ),
+        (("self", "boundary", "add", "Vega", "calm", "--pattern", "x", "--flexibility", "0.5"), "negotiate"),
+        (("self", "boundary", "add", "Vega", "calm", "--pattern", "x", "--response", "negotiate"), "above 0"),
         (("recall", "Vega", "quince", "--episodes", "-k", "150"), "1 to 100 episodes, asked for 150"),
         (("self", "belief", "filter", "Vega", "Ice melts.", "--clear", "--word", "ice"), "or --clear"),
         (("self", "identity", "revise", "Vega", "I am calm."), "--strength, --stability or --status"),
