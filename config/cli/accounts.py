@@ -111,7 +111,7 @@ def create_user(
     role: str,
 ) -> Output:
     """Create an account. Without an option the command prompts for the password."""
-    if tenant_slug:
+    if tenant_slug is not None:
         tenant_by_slug(tenant_slug)  # before anything is created
     elif is_given("role"):
         raise click.UsageError("--role is the role in a tenant: name the tenant with --tenant")
@@ -122,7 +122,7 @@ def create_user(
         account: User = create_account(
             username=username, password=password, superuser=superuser, actor=actor()
         )
-    if tenant_slug:
+    if tenant_slug is not None:
         set_member_role(slug=tenant_slug, username=username, role=Role(role), actor=actor())
     where = f", {role} of {tenant_slug}" if tenant_slug else ""
     once = _password_note(password, generate, password_file)

@@ -184,7 +184,7 @@ def start(tenant: Tenant, *, name: str, values: Sequence[str], key: str) -> Outp
 def list_runs(tenant: Tenant, *, workflow: str | None, status: str | None) -> Output:
     """List runs."""
     rows = runs.runs(
-        workflow_id=find_workflow(workflow).id if workflow else None,
+        workflow_id=find_workflow(workflow).id if workflow is not None else None,
         statuses=[WorkflowRunStatus(status)] if status else (),
     )
     return bounded_listing(

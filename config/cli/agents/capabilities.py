@@ -73,14 +73,21 @@ def grant(agent: ChosenAgent, /, *, resource: str, depth: int | None, **limits: 
 
 @in_agent_transaction
 def delegate(
-    agent: ChosenAgent, /, *, capability: str, to_agent: str, resource: str, depth: int | None, **limits: Any
+    agent: ChosenAgent,
+    /,
+    *,
+    capability: str,
+    to_agent: str,
+    resource: str | None,
+    depth: int | None,
+    **limits: Any,
 ) -> Output:
     """Delegate a capability of an agent to another agent."""
     other = agent_by_name(to_agent)
     row = delegate_capability(
         capability_id=find_id(agent, CapabilityGrant, capability.removeprefix(CAPABILITY_PREFIX)),
         to_agent_id=other.id,
-        resource=_resource_uri(resource) if resource else "",
+        resource=_resource_uri(resource) if resource is not None else "",
         constraints=_build_constraints(limits),
         depth=depth,
         actor=actor(),

@@ -116,7 +116,7 @@ _capability = group(
         "Delegate a capability of an agent, or a part of it, to another agent of the tenant.",
         argument("capability", metavar="ID"),
         option("--to", "to_agent", required=True, metavar="AGENT", help="The agent that receives it."),
-        option("--resource", default="", help="A part of its resource.  [default: all of it]"),
+        option("--resource", help="A part of its resource.  [default: all of it]"),
         *_LIMITS,
         run="agents.capabilities:delegate",
         details="Limits without an option are inherited; a delegated capability never exceeds the one that it comes from.",

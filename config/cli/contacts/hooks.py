@@ -153,9 +153,9 @@ def change(
 def try_body(sample: TextIO, *, mappings: Sequence[str], name: str | None, tenant_slug: str | None) -> Output:
     """Show the message that a mapping would give for a body; nothing is stored."""
     known: dict[str, str] = {}
-    if tenant_slug and not name:
+    if tenant_slug is not None and name is None:
         raise click.UsageError("--tenant is that of a hook: name the hook with --hook")
-    if name:
+    if name is not None:
         with tenant_transaction(tenant_of_name(Hook, name, tenant_slug)):
             known = hook_by_name(name).mapping
     message = try_mapping(mapping={**known, **_parse_mappings(mappings)}, sample=read_text(sample))
@@ -228,7 +228,7 @@ def _deliveries(
         )
         rows = rows.exclude(**{parent: None}).order_by("-at", "-id")
         filters: dict[str, Any] = {"status": status} if status else {}
-        if name:
+        if name is not None:
             if not _PARENTS[parent].objects.filter(name=name.strip()).exists():
                 raise NotFound(f"there is no {parent} {name!r}; `arbor contact {parent} list` shows them")
             filters[f"{parent}__name"] = name.strip()

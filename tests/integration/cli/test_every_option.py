@@ -148,6 +148,32 @@ def test_an_option_without_an_effect_is_refused(
     assert reason in ran.err
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("agent", "capability", "delegate", "Vega", "ID", "--to", "Lyra", "--resource", ""),
+        ("approval", "list", "--agent", ""),
+        ("audit", "export", "--agent", ""),
+        ("contact", "hook", "deliveries", ""),
+        ("contact", "webhook", "create", "ops", "--url", "https://example.org/x", "--agent", ""),
+        ("goal", "add", "Vega", "Row", "--parent", ""),
+        ("goal", "block", "Vega", "Map", "--by", "the tide", "--by-goal", ""),
+        ("goal", "edit", "Vega", "Map", "--parent", "", "--no-deadline"),
+        ("memory", "graph", "contradictions", "Vega", ""),
+        ("memory", "reembed", "--agent", ""),
+        ("tenant", "user", "create", "mia", "--generate", "--tenant", ""),
+        ("token", "create", "ci", "--agent", ""),
+        ("workflow", "run", "list", "--workflow", ""),
+    ],
+)
+def test_an_empty_name_does_not_mean_all(arbor: Arbor, vega: str, arguments: tuple[str, ...]) -> None:
+    arbor("agent", "create", "Lyra", "--template", "Scout")
+    arbor("goal", "add", vega, "Map")
+    grant = arbor("agent", "capability", "grant", vega, "inquire_deep", "--depth", "1", "--json").json["id"]
+    ran = arbor(*(grant if argument == "ID" else argument for argument in arguments))
+    assert (ran.code in {1, 2}, ran.out) == (True, ""), ran
+
+
 def test_an_empty_secret_is_refused(arbor: Arbor, vega: str, tmp_path: Path) -> None:
     file = tmp_path / "secret"
     file.write_text("\n")
