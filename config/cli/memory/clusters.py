@@ -134,4 +134,5 @@ def assign_memory(agent: ChosenAgent, *, memory_id: str, most: int) -> Output:
         "id": memory_row_id,
         "clusters": {str(cluster_id): fit for cluster_id, fit in clusters.items()},
     }
-    return Output(value, text=f"The memory is in {len(clusters)} clusters.")
+    counted = "1 cluster" if len(clusters) == 1 else f"{len(clusters)} clusters"
+    return Output(value, text=f"The memory is in {counted}.")
