@@ -16,6 +16,8 @@ def credentials() -> Credentials:
     return Credentials(
         openai_api_key=settings.OPENAI_API_KEY,
         openai_base_url=settings.OPENAI_BASE_URL,
+        openai_org_id=settings.OPENAI_ORG_ID,
+        openai_project_id=settings.OPENAI_PROJECT_ID,
         openrouter_api_key=settings.OPENROUTER_API_KEY,
         anthropic_api_key=settings.ANTHROPIC_API_KEY,
         anthropic_base_url=settings.ANTHROPIC_BASE_URL,

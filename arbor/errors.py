@@ -59,6 +59,7 @@ ArborError
 from __future__ import annotations
 
 from collections.abc import Sequence
+from decimal import Decimal
 
 from arbor.models.usage import Usage
 
@@ -263,10 +264,13 @@ class ModelTimeout(ModelError):
 class ModelRefused(ModelError):
     """The model declined to answer."""
 
-    def __init__(self, message: str | None = None, *, usage: Usage | None = None) -> None:
+    def __init__(
+        self, message: str | None = None, *, usage: Usage | None = None, cost_usd: Decimal | None = None
+    ) -> None:
         super().__init__(message)
-        #: The tokens of the refused call; None when the provider did not report them.
+        #: The tokens of the refused call, None when the provider did not report them, and their cost, None for an unknown price.
         self.usage = usage
+        self.cost_usd = cost_usd
 
 
 class ModelRejected(ModelError):

@@ -13,10 +13,17 @@ if TYPE_CHECKING:
 
 
 def name_values(text: str) -> Iterator[tuple[str, str, str]]:
-    """Yield each entry of a list with its name and its value, which is empty without an equals sign."""
+    """Yield each entry of a list with its name and its value, which is empty without an equals sign.
+
+    Raises ConfigurationInvalid for a repeated name.
+    """
+    names = set()
     for entry in filter(None, (part.strip() for part in text.split(","))):
-        name, _, value = entry.partition("=")
-        yield entry, name.strip(), value.strip()
+        name, _, value = (part.strip() for part in entry.partition("="))
+        if name in names:
+            raise ConfigurationInvalid(f"a setting names {name} twice: {text!r}")
+        names.add(name)
+        yield entry, name, value
 
 
 def parse_weights_of[W: DataclassInstance](text: str, *, setting: str, default: W, highest: float) -> W:
@@ -31,8 +38,6 @@ def parse_weights_of[W: DataclassInstance](text: str, *, setting: str, default: 
             raise ConfigurationInvalid(
                 f"{setting} has NAME=NUMBER, separated by commas, got {entry!r}; names are {', '.join(names)}"
             )
-        if name in weights:
-            raise ConfigurationInvalid(f"{setting} names {name} twice")
         try:
             weights[name] = float(value)
         except ValueError as error:

@@ -43,7 +43,9 @@ def number(name: str, default: float, *, least: float = 0, help: str = "") -> Ca
 @integer("--tenants", 5)
 @number("--seconds", 30.0, least=1, help="Least measured time, after the warm-up, in whole rounds.")
 @click.option(
-    "--beats", type=click.IntRange(min=1), help="Measure until this number of heartbeats has ended, instead."
+    "--heartbeats",
+    type=click.IntRange(min=1),
+    help="Measure until this number of heartbeats has ended, instead.",
 )
 @number("--latency-ms", 0.0, help="Latency of the stub model.")
 @integer("--memories", 0, least=0, help="Memories of each agent at the start.")
@@ -100,7 +102,7 @@ def kills(latency_ms: float, **options: Any) -> dict[str, Any]:
 @benchmark_command
 @integer("--agents", 10)
 @integer("--tenants", 2)
-@integer("--beats", 200, help="Heartbeats measured, in whole rounds.")
+@integer("--heartbeats", 200, help="Heartbeats measured, in whole rounds.")
 @integer("--memories", 0, least=0, help="Memories of each agent at the start.")
 @click.option(
     "--batch", type=click.IntRange(1, 8), default=8, show_default=True, help="Heartbeats run together."
@@ -231,8 +233,10 @@ def api(streams: int, **options: Any) -> dict[str, Any]:
 @benchmark_command
 @integer("--agents", 100_000, least=5)
 @integer("--tenants", 20, help="The first one has half of the agents.")
-@integer("--beats", 1_000_000, help="Heartbeats of all agents.")
-@integer("--busy-beats", 5_000, least=0, help="Further heartbeats of the agent whose pages are requested.")
+@integer("--heartbeats", 1_000_000, help="Heartbeats of all agents.")
+@integer(
+    "--busy-heartbeats", 5_000, least=0, help="Further heartbeats of the agent whose pages are requested."
+)
 @integer("--rounds", 5, help="Requests of each page that count.")
 @click.option(
     "--data",

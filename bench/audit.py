@@ -105,9 +105,9 @@ SELECT count(*) FROM (
         fault=Fault.DOUBLED,
         statement="""
 SELECT count(*) FROM (
-    SELECT FROM heartbeats_heartbeat h JOIN calls_externalcall c ON c.heartbeat_id = h.id
-    WHERE h.status = 'done' GROUP BY h.id, h.turns HAVING count(*) <> h.turns
-) beats
+    SELECT FROM heartbeats_heartbeat h LEFT JOIN calls_externalcall c ON c.heartbeat_id = h.id
+    WHERE h.status = 'done' GROUP BY h.id, h.turns HAVING count(c.id) <> h.turns
+) heartbeats
 """,
     ),
     Check(
@@ -115,16 +115,16 @@ SELECT count(*) FROM (
         fault=Fault.DOUBLED,
         # A heartbeat begins with the energy that the last one left plus 10, at most 20, and ends with this energy minus its costs.
         statement="""
-WITH beat AS (
+WITH counted AS (
     SELECT h.agent_id, h.number, h.energy_start, h.energy_end,
         (SELECT coalesce(sum((action ->> 'cost')::float), 0) FROM unpacked_action WHERE heartbeat_id = h.id) AS cost,
-        lag(h.energy_end) OVER beats AS before, lag(h.number) OVER beats AS number_before
-    FROM heartbeats_heartbeat h WHERE h.status = 'done' WINDOW beats AS (PARTITION BY h.agent_id ORDER BY h.number)
+        lag(h.energy_end) OVER earlier AS before, lag(h.number) OVER earlier AS number_before
+    FROM heartbeats_heartbeat h WHERE h.status = 'done' WINDOW earlier AS (PARTITION BY h.agent_id ORDER BY h.number)
 )
-SELECT count(*) FROM beat JOIN agents_agentstate s ON s.agent_id = beat.agent_id
-WHERE beat.energy_end <> beat.energy_start - beat.cost
-    OR beat.number_before = beat.number - 1 AND beat.energy_start <> least(20, beat.before + 10)
-    OR beat.number = s.beats AND s.energy <> beat.energy_end
+SELECT count(*) FROM counted c JOIN agents_agentstate s ON s.agent_id = c.agent_id
+WHERE c.energy_end <> c.energy_start - c.cost
+    OR c.number_before = c.number - 1 AND c.energy_start <> least(20, c.before + 10)
+    OR c.number = s.beats AND s.energy <> c.energy_end
 """,
     ),
     Check(
@@ -133,17 +133,17 @@ WHERE beat.energy_end <> beat.energy_start - beat.cost
         statement="""
 SELECT count(*) FROM agents_agent a
 LEFT JOIN LATERAL (
-    SELECT coalesce(sum(u.beats), 0) AS beats, coalesce(sum(u.calls), 0) AS calls, coalesce(sum(u.tokens), 0) AS tokens
+    SELECT coalesce(sum(u.beats), 0) AS heartbeats, coalesce(sum(u.calls), 0) AS calls, coalesce(sum(u.tokens), 0) AS tokens
     FROM calls_dailyusage u WHERE u.agent_id = a.id
 ) used ON true
 LEFT JOIN LATERAL (
-    SELECT count(*) AS beats FROM heartbeats_heartbeat h WHERE h.agent_id = a.id AND h.status IN ('done', 'failed')
+    SELECT count(*) AS heartbeats FROM heartbeats_heartbeat h WHERE h.agent_id = a.id AND h.status IN ('done', 'failed')
 ) had ON true
 LEFT JOIN LATERAL (
     SELECT count(*) AS calls, coalesce(sum(l.input_tokens + l.output_tokens), 0) AS tokens
     FROM calls_ledgerentry l WHERE l.agent_id = a.id
 ) charged ON true
-WHERE used.beats <> had.beats OR used.calls <> charged.calls OR used.tokens <> charged.tokens
+WHERE used.heartbeats <> had.heartbeats OR used.calls <> charged.calls OR used.tokens <> charged.tokens
 """,
     ),
     Check(
@@ -154,7 +154,7 @@ SELECT count(*) FROM (
     SELECT FROM contacts_outboxmessage m LEFT JOIN heartbeats_heartbeat h ON h.id = m.heartbeat_id
     GROUP BY m.heartbeat_id, h.id HAVING count(*) > (
         SELECT count(*) FROM unpacked_action WHERE heartbeat_id = h.id AND action ->> 'action' = 'reach_out_user' AND action ->> 'outcome' = 'success')
-) beats
+) heartbeats
 """,
     ),
     Check(

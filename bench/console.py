@@ -47,14 +47,26 @@ _API = {
 
 
 def measure(
-    installation: Installation, *, agents: int, tenants: int, beats: int, busy_beats: int, rounds: int
+    installation: Installation,
+    *,
+    agents: int,
+    tenants: int,
+    heartbeats: int,
+    busy_heartbeats: int,
+    rounds: int,
 ) -> dict[str, Any]:
     """Return the times of all pages and operations, by group, the slowest pages, and the slowest statements."""
-    size = f"{agents} agents, {tenants} tenants, {beats} heartbeats, {busy_beats} of the busy agent"
+    size = f"{agents} agents, {tenants} tenants, {heartbeats} heartbeats, {busy_heartbeats} of the busy agent"
     with connect_as_superuser(installation) as database:
         busy = _filled_before(installation, size)
         if busy is None:
-            busy = fill(database, agents=agents, tenants=tenants, beats=beats, busy_beats=busy_beats)
+            busy = fill(
+                database,
+                agents=agents,
+                tenants=tenants,
+                heartbeats=heartbeats,
+                busy_heartbeats=busy_heartbeats,
+            )
             print_progress("analyzing")
             database.execute("VACUUM (ANALYZE)")
             installation.write_note(f"{size}\n{busy.tenant_id} {busy.agent_id}")
@@ -84,11 +96,11 @@ def _filled_before(installation: Installation, size: str) -> BenchAgent | None:
 
 
 def fill(
-    database: psycopg.Connection[Any], *, agents: int, tenants: int, beats: int, busy_beats: int
+    database: psycopg.Connection[Any], *, agents: int, tenants: int, heartbeats: int, busy_heartbeats: int
 ) -> BenchAgent:
     """Create tenants with agents and their heartbeats; return an agent of the largest tenant with a long life."""
     originals = populate(agents=min(len(TEMPLATES), agents), tenants=1)
-    rounds = max(1, beats // agents)
+    rounds = max(1, heartbeats // agents)
     bounds = _run_rounds(originals, rounds)
     database.execute(_VARIETY)
     copier = Copier(database, tenant_id=originals[0].tenant_id, bounds=bounds)
@@ -99,7 +111,7 @@ def fill(
     ]
     print_progress(f"copying {len(originals)} agents {len(copies)} times")
     copier.copy(copies)
-    copier.lengthen(originals[0].agent_id, copies[0], busy_beats // rounds)
+    copier.lengthen(originals[0].agent_id, copies[0], busy_heartbeats // rounds)
     database.execute(_INSTALLATION, [agents])
     return BenchAgent(
         tenant_id=copies[0].tenant_id, agent_id=copier.copied_id(originals[0].agent_id, copies[0])
@@ -132,13 +144,13 @@ def _tenants_of_copies(tenants: int, copies: int) -> Iterator[UUID]:
 
 #: Makes one heartbeat and its calls failed, and one heartbeat skipped, as most installations have a few of them.
 _VARIETY = """
-WITH beats AS (SELECT tenant_id, id, row_number() OVER (ORDER BY id) AS place FROM heartbeats_heartbeat),
+WITH numbered AS (SELECT tenant_id, id, row_number() OVER (ORDER BY id) AS place FROM heartbeats_heartbeat),
 changed AS (
     UPDATE heartbeats_heartbeat h SET status = CASE b.place WHEN 1 THEN 'failed' ELSE 'skipped' END, reason = 'by the benchmark'
-    FROM beats b WHERE b.id = h.id AND b.tenant_id = h.tenant_id AND b.place IN (1, 2) RETURNING h.id
+    FROM numbered b WHERE b.id = h.id AND b.tenant_id = h.tenant_id AND b.place IN (1, 2) RETURNING h.id
 )
 UPDATE calls_externalcall SET status = 'failed', error_kind = 'timeout', error = 'by the benchmark'
-WHERE heartbeat_id IN (SELECT id FROM beats WHERE place = 1)
+WHERE heartbeat_id IN (SELECT id FROM numbered WHERE place = 1)
 """
 #: Events of the installation as a whole.
 _INSTALLATION = """

@@ -30,17 +30,18 @@ ON CONFLICT DO NOTHING
 
 def measure(installation: Installation, *, agents: int, tenants: int) -> dict[str, Any]:
     """Return the time of an idle run, and claims per second with all agents due."""
+    per_tenant = max(1, agents // tenants)
     population = populate(agents=tenants, tenants=tenants)
     with connect_as_superuser(installation) as database:
-        print_progress(f"creating {agents} agents")
-        _create_agents(database, population, agents // tenants)
+        print_progress(f"creating {per_tenant * tenants} agents")
+        _create_agents(database, population, per_tenant)
         idle = _time_idle_runs()
         print_progress("claiming all agents")
         database.execute("UPDATE heartbeats_heartbeatschedule SET next_due_at = now() - interval '1 second'")
         database.execute("VACUUM (ANALYZE) heartbeats_heartbeatschedule")
         claimed, took_s, claim_ms = _claim_all(database)
     return {
-        "agents": agents,
+        "agents": per_tenant * tenants,
         "tenants": tenants,
         "tick_ms": quantile(idle, 0.5),
         "tick_ms_p95": quantile(idle, 0.95),

@@ -37,8 +37,8 @@ from bench.support.wal import current_lsn, own_wal_bytes, wal_by_relation
 
 #: The parts of `arbor up` that heartbeats need.
 PARTS = ("dispatcher", "heartbeat", "model", "maintenance", "scheduler")
-#: The beginning of the statement that claims agents.
-_CLAIM = "WITH tenants AS MATERIALIZED"
+#: A part of the statement that claims due agents, which no other statement has.
+_CLAIM = "slot_at = s.next_due_at, trigger = s.next_trigger"
 #: The costliest statements that are printed, and the characters of each.
 _STATEMENTS_SHOWN, _TEXT_SHOWN = 45, 110
 
@@ -71,7 +71,7 @@ def measure(
     agents: int,
     tenants: int,
     seconds: float,
-    beats: int | None,
+    heartbeats: int | None,
     memories: int,
     latency_ms: float,
     warm_up: int,
@@ -88,10 +88,10 @@ def measure(
         fleet = Fleet(database=database, parts=parts, installation=installation, stub=stub)
         print_progress("warming up")
         fleet.run_until(ended=agents * warm_up)
-        figures = _measure_load(fleet, agents=agents, seconds=seconds, beats=beats)
+        figures = _measure_load(fleet, agents=agents, seconds=seconds, heartbeats=heartbeats)
         fleet.drain()
         fleet.wait_for_rest()
-        alone = run_lone_heartbeats(database, population, beats=lone)
+        alone = run_lone_heartbeats(database, population, heartbeats=lone)
         doubled = fetch_value(database, DOUBLED)
     return {
         "agents": agents,
@@ -106,20 +106,20 @@ def measure(
     }
 
 
-def _measure_load(fleet: Fleet, *, agents: int, seconds: float, beats: int | None) -> dict[str, Any]:
+def _measure_load(fleet: Fleet, *, agents: int, seconds: float, heartbeats: int | None) -> dict[str, Any]:
     """Measure a number of heartbeats, or whole rounds of all agents for a number of seconds.
 
     Queues are first in, first out, so heartbeats that were due together end together: in a part of a round, too many or too few
     would end.
     """
-    print_progress(f"measuring {f'{beats} heartbeats' if beats else f'{seconds:.0f} s'}")
+    print_progress(f"measuring {f'{heartbeats} heartbeats' if heartbeats else f'{seconds:.0f} s'}")
     database = fleet.database
     reset_statements(database)
     cpu_before, wal_before, start_lsn = fleet.cpu_s(), wal_bytes(database), current_lsn(database)
     since, started = fetch_value(database, "SELECT now()"), time.monotonic()
-    target = fleet.ended() + (beats or agents)
+    target = fleet.ended() + (heartbeats or agents)
     fleet.run_until(ended=target)
-    while beats is None and time.monotonic() < started + seconds:
+    while heartbeats is None and time.monotonic() < started + seconds:
         target += agents
         fleet.run_until(ended=target)
     until, took_s = fetch_value(database, "SELECT now()"), time.monotonic() - started
@@ -128,7 +128,10 @@ def _measure_load(fleet: Fleet, *, agents: int, seconds: float, beats: int | Non
     counts = _counts(database, window)
     done = max(counts["completed"], 1)
     _print_costliest(sent, done)
-    own_wal, written_by = own_wal_bytes(database), wal_by_relation(database, since_lsn=start_lsn, beats=done)
+    own_wal, written_by = (
+        own_wal_bytes(database),
+        wal_by_relation(database, since_lsn=start_lsn, heartbeats=done),
+    )
     return {
         "seconds": round(took_s, 1),
         "beats_per_s": round(counts["completed"] / took_s, 1),
@@ -142,7 +145,7 @@ def _measure_load(fleet: Fleet, *, agents: int, seconds: float, beats: int | Non
         # A part of that: written by the statements that make agents due, which an installation does not need.
         "wal_kb_of_making_due": round(own_wal / 1024 / done, 1),
         "wal_by_relation": written_by,
-        "claim_ms_per_agent": _claim_ms(sent),
+        "claim_ms_per_agent": claim_ms(sent),
         "cpu_ms_per_beat": {
             name: round((cpu_after[name] - cpu_before[name]) * 1000 / done, 2) for name in cpu_after
         },
@@ -192,16 +195,17 @@ def _calls(sent: Sequence[Statement], start: str) -> int:
     return sum(statement.calls for statement in sent if statement.text.startswith(start))
 
 
-def _claim_ms(sent: Sequence[Statement]) -> float:
-    claims = [statement for statement in sent if statement.text.startswith(_CLAIM)]
+def claim_ms(sent: Sequence[Statement]) -> float:
+    """Return the time of the database for the claim of one due agent, in ms; 0 without a claim."""
+    claims = [statement for statement in sent if _CLAIM in statement.text]
     rows = sum(claim.rows for claim in claims)
     return round(sum(claim.total_ms for claim in claims) / rows, 3) if rows else 0.0
 
 
-def _print_costliest(sent: Sequence[Statement], beats: int) -> None:
+def _print_costliest(sent: Sequence[Statement], heartbeats: int) -> None:
     for statement in sent[:_STATEMENTS_SHOWN]:
         print_progress(
-            f"{statement.total_ms / beats:7.3f} ms {statement.calls / beats:6.2f}×  {statement.text[:_TEXT_SHOWN]}"
+            f"{statement.total_ms / heartbeats:7.3f} ms {statement.calls / heartbeats:6.2f}×  {statement.text[:_TEXT_SHOWN]}"
         )
 
 
@@ -221,16 +225,16 @@ SELECT status FROM heartbeats_heartbeat WHERE agent_id = %s AND slot_at = %s AND
 
 
 def run_lone_heartbeats(
-    database: psycopg.Connection[Any], population: Sequence[BenchAgent], *, beats: int
+    database: psycopg.Connection[Any], population: Sequence[BenchAgent], *, heartbeats: int
 ) -> list[float]:
-    """Run heartbeats one at a time until `beats` of them are done; return their elapsed own times in ms.
+    """Run heartbeats one at a time until `heartbeats` of them are done; return their elapsed own times in ms.
 
     The dispatcher is called at once, so that no heartbeat waits for its period.
     """
-    print_progress(f"measuring {beats} lone heartbeats")
+    print_progress(f"measuring {heartbeats} lone heartbeats")
     agents = [agent.agent_id for agent in population[:_AGENTS]]
     times: list[float] = []
-    for turn in range(beats * _TRIES):
+    for turn in range(heartbeats * _TRIES):
         agent_id = agents[turn % len(agents)]
         slot_at = database.execute(_MAKE_DUE, [agent_id]).fetchone()
         if slot_at is None:
@@ -239,7 +243,7 @@ def run_lone_heartbeats(
         if _wait(database, agent_id, slot_at[0]) == "done":
             query = f"SELECT {_ELAPSED} FROM heartbeats_heartbeat WHERE agent_id = %s AND slot_at = %s"
             times.extend(ms for (ms,) in database.execute(query, [agent_id, slot_at[0]]))
-        if len(times) >= beats:
+        if len(times) >= heartbeats:
             break
     return times
 

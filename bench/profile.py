@@ -77,14 +77,14 @@ class _Account:
             self.statements[name] += 1
         return execute(sql, params, many, context)
 
-    def rows(self, prefix: str, beats: int) -> list[dict[str, Any]]:
+    def rows(self, prefix: str, heartbeats: int) -> list[dict[str, Any]]:
         """Return the cost per heartbeat of the names with a prefix, the most expensive first."""
         return [
             {
                 "name": name.removeprefix(prefix),
-                "ms": round(ms / beats, 3),
-                "statements": round(self.statements[name] / beats, 2),
-                "times": round(self.times[name] / beats, 2),
+                "ms": round(ms / heartbeats, 3),
+                "statements": round(self.statements[name] / heartbeats, 2),
+                "times": round(self.times[name] / heartbeats, 2),
             }
             for name, ms in sorted(self.ms.items(), key=lambda item: -item[1])
             if name.startswith(prefix)
@@ -137,7 +137,7 @@ def measure(
     *,
     agents: int,
     tenants: int,
-    beats: int,
+    heartbeats: int,
     memories: int,
     batch: int,
     warm_up: int,
@@ -150,8 +150,8 @@ def measure(
         print_progress("warming up")
         for _ in range(warm_up):
             _round(database, _Account(), batch)
-        rounds = max(1, -(-beats // agents))
-        print_progress(f"measuring {rounds * agents} beats")
+        rounds = max(1, -(-heartbeats // agents))
+        print_progress(f"measuring {rounds * agents} heartbeats")
         account, done = _Account(), 0
         reset_statements(database)
         before, wal_before = _processor_ms(installation), wal_bytes(database)
@@ -161,7 +161,7 @@ def measure(
                 done += _round(database, account, batch)
         spent, written = _processor_ms(installation) - before, wal_bytes(database) - wal_before
         sent = statements(database)
-        written_by = wal_by_relation(database, since_lsn=start_lsn, beats=done)
+        written_by = wal_by_relation(database, since_lsn=start_lsn, heartbeats=done)
         functions = _profile_functions(database, batch)
         failed = database.execute(_FAILED).fetchone()
         turns = dict(database.execute(_TURNS).fetchall())

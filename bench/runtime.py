@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
 
 from apps.fleet.runtime import Runtime
@@ -15,7 +16,7 @@ from bench.support.population import ACTOR, BenchAgent, populate
 
 #: Goals of a full agent, and heartbeats that it runs.
 _GOALS = 50
-_BEATS = 30
+_HEARTBEATS = 30
 _THOUGHT = "The pier was rebuilt after the storm, and nobody has written down by whom. " * 10
 
 
@@ -50,11 +51,10 @@ def _fill(runtime: Runtime, agent: BenchAgent) -> list[float]:
             )
         except LimitReached:
             break
-    return times_ms(lambda: runtime.tick(agent.agent_id), _BEATS)
+    return times_ms(lambda: runtime.tick(agent.agent_id), _HEARTBEATS)
 
 
 def _full_memory(runtime: Runtime, agent: BenchAgent) -> WorkingMemory:
     memory = runtime.load(agent.agent_id).working_memory
-    at = memory.thoughts[-1].at if memory.thoughts else None
-    thoughts = [Thought(text=_THOUGHT, at=at)] * 10 if at else []
+    thoughts = [Thought(text=_THOUGHT, at=datetime.now(UTC))] * 10
     return memory.model_copy(update={"thoughts": thoughts})

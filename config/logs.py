@@ -8,7 +8,10 @@ import sys
 from collections.abc import Mapping, MutableMapping
 from typing import Any
 
+import kombu.exceptions
+import psycopg
 import structlog
+from celery.beat import SchedulingError
 
 from arbor.errors import ConfigurationInvalid
 from config.supervisor import MARK
@@ -35,6 +38,25 @@ def drop_color_message(_logger: Any, _name: str, event: MutableMapping[str, Any]
     """Drop the copy of the message with color codes, which uvicorn adds for its own formatter."""
     event.pop("color_message", None)
     return event
+
+
+def drop_outage_traceback(
+    _logger: Any, _name: str, event: MutableMapping[str, Any]
+) -> MutableMapping[str, Any]:
+    """Drop the traceback of an error that says only that the database or the broker does not answer: it repeats every second."""
+    match event.get("exc_info"):
+        case (_, BaseException() as error, _) if _is_outage(error):
+            del event["exc_info"]
+            # Celery's scheduler adds its stack to the message.
+            event["event"] = str(event["event"]).partition("\n")[0]
+    return event
+
+
+def _is_outage(error: BaseException) -> bool:
+    # Django and Celery's scheduler wrap the error of the connection.
+    cause = error.__context__ if isinstance(error, SchedulingError) else error.__cause__ or error
+    is_database_away = isinstance(cause, psycopg.OperationalError) and cause.sqlstate is None
+    return is_database_away or isinstance(cause, kombu.exceptions.OperationalError)
 
 
 def _mask(value: Any) -> Any:
@@ -89,7 +111,7 @@ def logging_config(*, level: str, form: str) -> dict[str, Any]:
         cache_logger_on_first_use=True,
     )
     # Tracebacks are plain, without the values of variables such as prompts and keys, and become text before the masking.
-    render: list[Any] = [structlog.processors.format_exc_info, mask_secrets]
+    render: list[Any] = [drop_outage_traceback, structlog.processors.format_exc_info, mask_secrets]
     if form == "json":
         render.append(structlog.processors.JSONRenderer())
     else:

@@ -22,6 +22,8 @@ os.environ["ARBOR_DATA_DIR"] = tempfile.mkdtemp(prefix="arbor-tests-")
 os.environ["ARBOR_ENV_FILE"] = ""
 # Crawls open more pages a minute than a person; the tests of these limits set their own.
 os.environ["ARBOR_PAGES_PER_MINUTE"] = os.environ["ARBOR_ACTS_PER_MINUTE"] = "0"
+# Like the parts of `arbor up`: idle threads of the library would spin, on the processors that the other tests need.
+os.environ["OPENBLAS_NUM_THREADS"] = "1"
 # Compiled test modules are reused by the other workers and the later parts of `make test`, even where this is switched off.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False

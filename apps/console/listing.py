@@ -277,9 +277,9 @@ class AgentRowsAdmin(FoundByIdAdmin):
     sortable_by: Any = ()
 
     @admin.display(description="agent")
-    def agent_link(self, row: Any) -> SafeString:
-        """Link the agent."""
-        return cells.link("agents_agent", row.agent_id, row.agent.name)
+    def agent_link(self, row: Any) -> SafeString | str:
+        """Link the agent; "all agents" for a row without one."""
+        return cells.link("agents_agent", row.agent_id, row.agent.name) if row.agent_id else "all agents"
 
     @admin.display(description="status")
     def status_badge(self, row: Any) -> SafeString:

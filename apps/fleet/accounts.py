@@ -25,6 +25,7 @@ def create_account(*, username: str, password: str, actor: str, superuser: bool 
     A superuser runs the installation as a whole. Raises Invalid for the name or a password that is too easy to guess,
     AlreadyExists.
     """
+    username = User.normalize_username(username)
     if not username.strip():
         raise Invalid("an account needs a name to sign in with; this one is empty")
     user = User(username=username, is_staff=True, is_superuser=superuser)
@@ -55,7 +56,8 @@ def create_account(*, username: str, password: str, actor: str, superuser: bool 
 
 
 def account_by_name(username: str) -> User:
-    """Return the account. Raises NotFound."""
+    """Return the account of a name, in the form that the sign-in gives names too. Raises NotFound."""
+    username = User.normalize_username(username)
     user = User.objects.filter(username=username).first() if is_storable(username) else None
     if user is None:
         shown = username[:150]
@@ -75,8 +77,8 @@ def disable_account(*, username: str, actor: str) -> User:
             using=ACCOUNTS,
             action=AuditAction.ACCOUNT_DISABLED,
             actor=actor,
-            message=f"disabled account {username}",
-            detail={"user": username, "sessions": ended},
+            message=f"disabled account {user.username}",
+            detail={"user": user.username, "sessions": ended},
         )
     user.is_active = False
     return user
@@ -87,13 +89,13 @@ def enable_account(*, username: str, actor: str) -> User:
     with transaction.atomic(using=ACCOUNTS):
         user = account_by_name(username)
         User.objects.filter(pk=user.pk).update(is_active=True)
-        forgotten = SignInFailure.objects.filter(name_hash=hash_name(username)).delete()[0]
+        forgotten = SignInFailure.objects.filter(name_hash=hash_name(user.username)).delete()[0]
         record_platform(
             using=ACCOUNTS,
             action=AuditAction.ACCOUNT_ENABLED,
             actor=actor,
-            message=f"enabled account {username}",
-            detail={"user": username, "failures_forgotten": forgotten},
+            message=f"enabled account {user.username}",
+            detail={"user": user.username, "failures_forgotten": forgotten},
         )
     user.is_active = True
     return user
@@ -107,7 +109,7 @@ def change_password(*, username: str, password: str, actor: str) -> User:
         user.set_password(password)
         User.objects.filter(pk=user.pk).update(password=user.password)
         ended = _sessions_of(user).delete()[0]
-        _record_password_change(username=username, actor=actor, sessions_ended=ended)
+        _record_password_change(username=user.username, actor=actor, sessions_ended=ended)
     return user
 
 

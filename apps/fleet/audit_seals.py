@@ -84,9 +84,9 @@ def seal_tenant(tenant_id: UUID, *, signer: SigningKey, now: datetime) -> int:
     return seal.header.events + seal.header.heartbeats if seal else 0
 
 
-def seal_by_latest_key(clock: Clock | None = None) -> list[str]:
+def seal_by_latest_key() -> list[str]:
     """Add a seal by the latest key to each chain that ends with one by an older key; return the chains that another process seals."""
-    signer, now = ensure_system_authority(), (clock or SystemClock()).now()
+    signer, now = ensure_system_authority(), SystemClock().now()
     unsealed: list[str] = []
     for slug, chain in all_chains():
         head = chain.head()

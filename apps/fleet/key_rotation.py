@@ -166,7 +166,7 @@ def _batches(
 def _renew_rows(
     column: SealedColumn, open_transaction: OpenTransaction, keys: MasterKeys, batch: int
 ) -> Iterator[tuple[int, int]]:
-    """Yield, after each batch is committed, the numbers of rows read and of rows sealed anew."""
+    """Yield the numbers of rows read and of rows sealed anew, batch by batch, before the transaction of the batch commits."""
     for rows in _batches(column, open_transaction, batch, lock=True):
         renewed = [row for row in rows if _is_outdated(column, row, keys)]
         for row in renewed:

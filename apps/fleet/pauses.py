@@ -6,19 +6,21 @@ from datetime import timedelta
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import F, Q
+from django.db.models import F, Q, QuerySet
 from django.db.models.functions import Now, Random
 
 from apps.agents.models import Agent, HeartbeatSchedule, ScheduleState
 from apps.audit.models import AuditAction, AuditEvent, PlatformEvent
 from apps.audit.services import record, record_platform
 from apps.fleet.administration import resume_tenant, suspend_tenant
+from apps.signals.services.emission import emit
 from apps.tenants.models import Tenant, TenantStatus
 from apps.tenants.scope import APP, OPS
 from apps.tenants.services import require_active
 from arbor.agents.endorsement import EndorsementStatus
 from arbor.agents.lifecycle import AgentStatus
 from arbor.errors import Invalid
+from arbor.signals import SignalName, signal
 
 #: Agents at most that `pause_all_agents` records as paused before, so that `resume_all_agents` leaves them paused.
 MAX_REMEMBERED = 5_000
@@ -30,38 +32,41 @@ def pause_all_agents(*, actor: str, reason: str = "") -> int:
     """Pause all active agents of the current tenant, and return their number; running heartbeats are finished."""
     with transaction.atomic(using=APP):
         _lock_schedules(AgentStatus.ACTIVE)
-        earlier = _paused_one_by_one()
-        paused = Agent.objects.filter(status=AgentStatus.ACTIVE).update(status=AgentStatus.PAUSED)
+        earlier = _paused_one_by_one(_last_pause())
+        agents = _names_of(Agent.objects.filter(status=AgentStatus.ACTIVE))
+        Agent.objects.filter(id__in=agents).update(status=AgentStatus.PAUSED)
         HeartbeatSchedule.objects.filter(agent__status=AgentStatus.PAUSED, state=ScheduleState.IDLE).update(
             state=ScheduleState.OFF, slot_at=None
         )
         record(
             action=AuditAction.AGENT_PAUSED,
             actor=actor,
-            message=f"paused all {paused} active agents{_because(reason)}",
+            message=f"paused all {len(agents)} active agents{_because(reason)}",
             detail={
                 "act": _PAUSE,
-                "agents": paused,
+                "agents": len(agents),
                 "paused_before": [str(agent_id) for agent_id in earlier],
             },
         )
-    return paused
+        _emit_each(SignalName.AGENT_PAUSED, agents, actor=actor)
+    return len(agents)
 
 
 def resume_all_agents(*, actor: str) -> int:
-    """Resume the paused agents of the current tenant, except those that were paused already when all were paused last.
+    """Resume the paused agents of the current tenant, except those that were paused one by one, before all were paused last or since.
 
     The next heartbeat of each is at a random time within its interval. Raises TransitionIllegal for a suspended tenant.
     """
     with transaction.atomic(using=APP):
         require_active()
         _lock_schedules(AgentStatus.PAUSED)
-        resumed = Agent.objects.filter(status=AgentStatus.PAUSED).exclude(id__in=_paused_before())
-        ids = list(resumed.order_by("id").values_list("id", flat=True))
-        Agent.objects.filter(id__in=ids).update(status=AgentStatus.ACTIVE)
+        last = _last_pause()
+        excluded = _paused_one_by_one(last) if last is not None else []
+        agents = _names_of(Agent.objects.filter(status=AgentStatus.PAUSED).exclude(id__in=excluded))
+        Agent.objects.filter(id__in=agents).update(status=AgentStatus.ACTIVE)
         # An agent whose identity is suspended has no heartbeats before the identity is reinstated.
         schedules = HeartbeatSchedule.objects.filter(agent__endorsement__status=EndorsementStatus.ACTIVE)
-        schedules.filter(agent_id__in=ids, state=ScheduleState.OFF).update(
+        schedules.filter(agent_id__in=agents, state=ScheduleState.OFF).update(
             state=ScheduleState.IDLE,
             attempts=0,
             next_due_at=Now() + F("interval_s") * Random() * timedelta(seconds=1),
@@ -69,10 +74,11 @@ def resume_all_agents(*, actor: str) -> int:
         record(
             action=AuditAction.AGENT_RESUMED,
             actor=actor,
-            message=f"resumed {len(ids)} paused agents",
-            detail={"act": _RESUME, "agents": len(ids)},
+            message=f"resumed {len(agents)} paused agents",
+            detail={"act": _RESUME, "agents": len(agents)},
         )
-    return len(ids)
+        _emit_each(SignalName.AGENT_RESUMED, agents, actor=actor)
+    return len(agents)
 
 
 def suspend_all_tenants(*, actor: str, reason: str) -> list[str]:
@@ -116,6 +122,15 @@ def resume_all_tenants(*, actor: str) -> list[str]:
     return slugs
 
 
+def _names_of(agents: QuerySet[Agent]) -> dict[UUID, str]:
+    return dict(agents.order_by("id").values_list("id", "name"))
+
+
+def _emit_each(name: SignalName, agents: dict[UUID, str], *, actor: str) -> None:
+    """Emit a signal of each agent, as if it had been paused or resumed alone."""
+    emit(*(signal(name, agent_id, name=agent_name, actor=actor) for agent_id, agent_name in agents.items()))
+
+
 def _lock_schedules(status: AgentStatus) -> None:
     """Lock the schedules of the agents with a status, as their heartbeats do before they lock anything else."""
     schedules = HeartbeatSchedule.objects.select_for_update(of=("self",)).filter(agent__status=status)
@@ -128,27 +143,27 @@ def _suspended_together() -> list[str]:
         action=AuditAction.OPERATOR_ACT, detail__act__in=[_SUSPEND, _RESUME]
     )
     last = acts.order_by("-id").first()
-    named = last.detail["tenants"] if last is not None and last.detail["act"] == _SUSPEND else []
-    suspended = Tenant.objects.using(OPS).filter(slug__in=named, status=TenantStatus.SUSPENDED)
+    if last is None or last.detail["act"] != _SUSPEND:
+        return []
+    resumed = PlatformEvent.objects.using(OPS).filter(
+        action=AuditAction.OPERATOR_ACT, id__gt=last.id, after__status=TenantStatus.ACTIVE
+    )
+    suspended = Tenant.objects.using(OPS).filter(
+        slug__in=last.detail["tenants"], status=TenantStatus.SUSPENDED
+    )
+    suspended = suspended.exclude(id__in=list(resumed.values_list("detail__tenant_id", flat=True)))
     return list(suspended.order_by("id").values_list("slug", flat=True))
 
 
-def _paused_one_by_one() -> list[UUID]:
-    """Return the ids of the paused agents that no pause of all has paused, MAX_REMEMBERED at most."""
+def _paused_one_by_one(last: AuditEvent | None) -> list[UUID]:
+    """Return the ids of the paused agents that the last pause of all did not pause, MAX_REMEMBERED at most."""
     paused = Agent.objects.filter(status=AgentStatus.PAUSED)
-    last = _last_pause()
     if last is not None:
         since = AuditEvent.objects.filter(
             action=AuditAction.AGENT_PAUSED, agent_id__isnull=False, at__gt=last.at
         )
         paused = paused.filter(Q(id__in=last.detail["paused_before"]) | Q(id__in=since.values("agent_id")))
     return list(paused.order_by("id").values_list("id", flat=True)[:MAX_REMEMBERED])
-
-
-def _paused_before() -> list[str]:
-    """Return the ids of the agents that were paused already when all were paused last; none after a resumption."""
-    last = _last_pause()
-    return list(last.detail["paused_before"]) if last is not None else []
 
 
 def _last_pause() -> AuditEvent | None:

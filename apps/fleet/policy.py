@@ -94,6 +94,9 @@ def set_policy(*, agent_id: UUID, changes: Mapping[str, Any], actor: str) -> Age
     for name, value in changes.items():
         setattr(policy, name, _changed_energy(policy.energy, value) if name == "energy" else value)
     _check(policy)
+    policy.tier_models = {
+        tier: [str(Handle.parse(model)) for model in models] for tier, models in policy.tier_models.items()
+    }
     policy.save(force_insert=policy._state.adding)
     if "tier_models" in changes:
         update_skill_versions(agent, actor=actor)

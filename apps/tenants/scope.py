@@ -82,7 +82,7 @@ def tenant_transaction(
 ) -> Iterator[None]:
     """Open a transaction in which exactly this tenant's rows exist.
 
-    Entered again for the same tenant, it joins the outer transaction, whose options stay. With `generic_plans`, PostgreSQL uses generic plans:
+    Inside an open transaction it joins that one, whose options stay. With `generic_plans`, PostgreSQL uses generic plans:
     planning the statements of a batch of heartbeats for their values would take longer than executing them. The server stops a
     statement that takes longer than `statement_timeout`.
     Raises TenantMismatch when another tenant's transaction, or a cross-tenant view, is open.
@@ -97,12 +97,12 @@ def tenant_transaction(
         with transaction.atomic(using=APP, savepoint=False):
             yield
         return
-    user_id = outer.user_id if outer else None
+    begins = not connections[APP].in_atomic_block
     scope = Scope(
         tenant_id=tenant_id,
-        user_id=user_id,
-        generic_plans=generic_plans,
-        statement_timeout=statement_timeout,
+        user_id=outer.user_id if outer else None,
+        generic_plans=generic_plans and begins,
+        statement_timeout=statement_timeout if begins else None,
     )
     with _scoped(scope):
         yield

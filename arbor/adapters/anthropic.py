@@ -109,7 +109,7 @@ class MessagesModel:
         usage = _usage(body.get("usage"))
         stop = str(body.get("stop_reason") or "end_turn")
         if stop == "refusal":
-            raise ModelRefused(f"{self.handle} declined", usage=usage)
+            raise ModelRefused(f"{self.handle} declined", usage=usage, cost_usd=cost_usd(self._handle, usage))
         return ModelReply(
             text=_text([block for block in blocks if isinstance(block, dict)]),
             provider=self._handle.provider,

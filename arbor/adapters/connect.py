@@ -51,14 +51,6 @@ class _Provider:
     options: Callable[[Credentials], dict[str, Any]] = lambda _: {}
 
 
-def _openai_headers(credentials: Credentials) -> dict[str, str]:
-    named = {
-        "OpenAI-Organization": credentials.openai_org_id,
-        "OpenAI-Project": credentials.openai_project_id,
-    }
-    return {name: value for name, value in named.items() if value}
-
-
 def _openai_options(credentials: Credentials) -> dict[str, Any]:
     """Return the options of OpenAI itself; other servers know the older name of the limit, and perhaps no reasoning."""
     is_openai = not credentials.openai_base_url
@@ -84,7 +76,7 @@ _PROVIDERS: Mapping[Provider, _Provider] = {
         key=lambda credentials: credentials.openai_api_key,
         keyless=lambda credentials: bool(credentials.openai_base_url),
         settings="OPENAI_API_KEY, or OPENAI_BASE_URL (it usually ends in /v1) for a server of your own",
-        headers=_openai_headers,
+        headers=lambda credentials: credentials.openai_headers,
         options=_openai_options,
     ),
     Provider.ANTHROPIC: _Provider(

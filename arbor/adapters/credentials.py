@@ -56,6 +56,12 @@ class Credentials:
         if not is_usable:
             raise ConfigurationInvalid("OLLAMA_HOST must be host:port or an http:// or https:// address")
 
+    @property
+    def openai_headers(self) -> dict[str, str]:
+        """Return the headers that name the organization and the project that OpenAI bills."""
+        named = {"OpenAI-Organization": self.openai_org_id, "OpenAI-Project": self.openai_project_id}
+        return {name: value for name, value in named.items() if value}
+
     def __repr__(self) -> str:
         given = [field.name for field in fields(self) if getattr(self, field.name)]
         return f"Credentials(given: {', '.join(given) or 'none'})"

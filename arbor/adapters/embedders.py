@@ -64,5 +64,6 @@ def _openai_endpoint(name: str, credentials: Credentials, url: str) -> ApiEndpoi
         provider="openai",
         url=f"{(base_url or OPENAI_BASE_URL).rstrip('/')}/embeddings",
         auth=KeyAuth(SecretStr(key)) if key else None,
+        headers=credentials.openai_headers,
         settings="OPENAI_API_KEY, ARBOR_EMBEDDING_URL and the model's name",
     )

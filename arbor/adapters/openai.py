@@ -108,7 +108,8 @@ class ChatCompletionsModel:
             reason = self._endpoint.scrub(
                 str(message.get("refusal") or "its content filter stopped the reply")
             )
-            raise ModelRefused(f"{self.handle} declined: {reason}", usage=usage)
+            cost = _stated_cost(body.get("usage")) or cost_usd(self._handle, usage)
+            raise ModelRefused(f"{self.handle} declined: {reason}", usage=usage, cost_usd=cost)
         text = _text(message.get("content"))
         if usage == Usage():
             usage = _estimated_usage(request, text)

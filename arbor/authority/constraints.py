@@ -212,6 +212,8 @@ def constraints_from_input(
     """Return the constraints that a person or a program gives. Raises CapabilityInvalid."""
     if (rate_uses is None) != (rate_seconds is None):
         raise CapabilityInvalid("a rate needs both its uses and its seconds")
+    if time_zone != "UTC" and not hours.strip():
+        raise CapabilityInvalid(f"a time zone needs the hours that it is for, got {time_zone!r} alone")
     return Constraints(
         not_before=not_before,
         expires_at=expires_at,

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any
 
-from arbor.agents.capabilities import CapabilityUri
+from arbor.agents.capabilities import SCHEME, CapabilityUri
 from arbor.agents.identity import prefixed_bytes, verify_hex
 from arbor.authority.constraints import UNCONSTRAINED, Constraints
 from arbor.errors import CapabilityInvalid
@@ -97,6 +97,17 @@ def read_uri(text: str) -> CapabilityUri:
 def action_resource(action: str) -> str:
     """Return the resource that an agent needs for an action."""
     return ACTION_PREFIX + action
+
+
+def named_resource(text: str) -> str:
+    """Return the resource that a person names, by its URI or by the name of an action. Raises CapabilityInvalid for an empty text.
+
+    Without a name, the URI would be that of all actions.
+    """
+    named = text.strip()
+    if not named:
+        raise CapabilityInvalid(f"name an action, such as recall, or a resource that begins with {SCHEME}")
+    return named if named.startswith(SCHEME) else action_resource(named)
 
 
 def resource_of(action: str, params: Mapping[str, Any]) -> str:

@@ -263,7 +263,7 @@ class Backlog:
 
     def intent(self, intent_id: str | UUID) -> IntentRow:
         """Return an open intent; raises NotFound."""
-        return self._commitments.intent(read_id(intent_id))
+        return self._commitments.intent(intent_id)
 
     def lock_intents(self, intent_ids: Iterable[UUID], again: Collection[UUID] = ()) -> None:
         """Lock intents for this heartbeat, and count the heartbeat as spent on them, except on intents in `again`.

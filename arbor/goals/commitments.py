@@ -10,7 +10,7 @@ from arbor.goals.intents import IntentStatus, is_stale_lock, move_intent, tick_l
 from arbor.goals.plans import StepDraft
 from arbor.goals.rows import BacklogRows, ChangeLog, GoalRow, IntentRow
 from arbor.goals.values import GoalState
-from arbor.ids import uuid7
+from arbor.ids import read_id, uuid7
 
 OPEN_INTENTS = frozenset({IntentStatus.PENDING, IntentStatus.LOCKED})
 
@@ -25,9 +25,10 @@ class Commitments:
         self._log = log
         self._now = now
 
-    def intent(self, intent_id: UUID | None) -> IntentRow:
+    def intent(self, intent_id: str | UUID) -> IntentRow:
         """Return an open intent; raises NotFound."""
-        intent = self._intents.get(intent_id) if intent_id else None
+        key = read_id(intent_id)
+        intent = self._intents.get(key) if key else None
         if intent is None or intent.status not in OPEN_INTENTS:
             raise NotFound(f"there is no open intent {intent_id}")
         return intent

@@ -48,11 +48,11 @@ class Endings:
             goal.abandoned_at, goal.abandonment_reason = self._now, reason
         self._unblock_others(goal)
         dropped = self._steps.drop(goal)
-        if goal.state == GoalState.COMPLETED:
-            self._steps.mark_goal_completed(goal)
+        self._steps.free_steps(goal)
         if self._by_person and closer:
             why = f": {goal.abandonment_reason.rstrip('.')}" if goal.abandonment_reason else ""
-            steps = f" {dropped} open steps towards it were dropped." if dropped else ""
+            count = "1 open step towards it was" if dropped == 1 else f"{dropped} open steps towards it were"
+            steps = f" {count} dropped." if dropped else ""
             self._steps.notify(f"Your goal {goal.title!r} was {goal.state} by {closer}{why}.{steps}", goal)
         self.update_parents(goal)
 

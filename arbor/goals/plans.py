@@ -10,13 +10,13 @@ from uuid import UUID
 
 from arbor.errors import Invalid, TransitionIllegal
 from arbor.goals.intents import MAX_AT_ONCE
-from arbor.memory.content import check_text
+from arbor.memory.content import check_line, check_text
 
 #: The most steps of a plan.
 MAX_STEPS = 20
 MAX_DEPENDENCIES = 10
 STEP_LENGTH = 1_000
-#: The largest estimate that is accepted.
+#: The largest estimate that is accepted: a year of hourly heartbeats is 8,760.
 MAX_ESTIMATE = 1_000_000
 
 
@@ -108,6 +108,10 @@ def check_draft(draft: PlanDraft) -> None:
             )
         for text in texts:
             check_text("a step", text)
+    for dependency in draft.dependencies:
+        if not dependency.strip():
+            raise Invalid("a dependency of a plan needs a text")
+        check_line("a dependency of a plan", dependency, STEP_LENGTH)
 
 
 def move_plan(status: PlanStatus, to: PlanStatus) -> PlanStatus:

@@ -10,11 +10,13 @@ from types import MappingProxyType
 from arbor.agents.genome import AgentTraits
 from arbor.goals.values import DEFAULT_PRIORITY, GoalSource
 
+#: The urgency of a deadline within a day.
+PRESSING = 1.5
 # Urgency by the time left (the origin of seed 000): the first limit that the time left does not exceed.
 URGENCY_BY_TIME_LEFT = (
     (timedelta(0), 2.0),
     (timedelta(hours=1), 1.8),
-    (timedelta(hours=24), 1.5),
+    (timedelta(hours=24), PRESSING),
     (timedelta(days=7), 1.2),
 )
 URGENCY_WITHOUT_HURRY = 1.0

@@ -9,7 +9,7 @@ from enum import StrEnum
 
 from arbor.goals.likeness import shared_words
 from arbor.goals.plans import PlanStatus
-from arbor.goals.priority import urgency
+from arbor.goals.priority import PRESSING, urgency
 from arbor.goals.values import MAX_ACTIVE, GoalLayer, GoalState
 
 # Seed 004, 4.4 and 9.1.
@@ -18,8 +18,6 @@ STALE_AFTER = timedelta(days=7)
 RELEVANCE_OF_MEMORY = 0.5
 RELEVANCE_OF_CLUSTER = 0.5
 RELEVANCE_OF_DEADLINE = 1.0
-#: The urgency of a deadline within a day (`arbor.goals.priority`).
-PRESSING = 1.5
 RELEVANT_FROM = 0.5
 #: The most queued goals that one review suggests to activate.
 MAX_PROMOTED = 2
@@ -157,7 +155,12 @@ def _describe_flag(flag: GoalFlag, goal: ReviewedGoal, now: datetime) -> str:
         case GoalFlag.CONTRADICTED:
             return f"it goes against what you hold: {goal.contradiction}. Consider giving it up."
         case GoalFlag.DEAD_LETTERED:
-            return f"all its {goal.intents} steps have ended, and none was done. Find another way, or give it up."
+            ended = (
+                "its only step has ended, and was not"
+                if goal.intents == 1
+                else f"all its {goal.intents} steps have ended, and none was"
+            )
+            return f"{ended} done. Find another way, or give it up."
         case GoalFlag.REPLAN:
             return f"its plan was given up ({goal.plan_reason or 'no reason noted'}). It needs a new one."
         case GoalFlag.CARRIED_OUT:
@@ -167,7 +170,7 @@ def _describe_flag(flag: GoalFlag, goal: ReviewedGoal, now: datetime) -> str:
 def _promotions(goals: Sequence[ReviewedGoal], cluster_names: Sequence[str], now: datetime) -> list[Issue]:
     """Suggest queued goals to activate: relevant ones while there is room, or the first one while none is active.
 
-    Where none is queued either, suggest to queue the first one of the backburner.
+    Where none of these is found, suggest to queue the first one of the backburner; a blocked goal is never suggested.
 
     Without room, only an urgent deadline is a reason to make some, or that all active goals are aspirations, which are no work.
     """
@@ -186,8 +189,10 @@ def _promotions(goals: Sequence[ReviewedGoal], cluster_names: Sequence[str], now
     if not active and not issues:
         issues = [_promotion(goal, "you have no active goal") for goal in queued[:1]]
     if not active and not issues:
-        backburner = next((goal for goal in goals if goal.state is GoalState.BACKBURNER), None)
-        issues = [_promotion(backburner, "nothing else is on your list")] if backburner else []
+        backburner = [
+            goal for goal in goals if goal.state is GoalState.BACKBURNER and not goal.blocker.strip()
+        ]
+        issues = [_promotion(goal, "nothing else is on your list") for goal in backburner[:1]]
     return issues
 
 

@@ -160,15 +160,16 @@ class Steps:
             self._log.changed(plan)
             self.commit_next(goal)
 
-    def mark_goal_completed(self, goal: GoalRow) -> None:
-        """Record a completed goal as met in the plans that depend on it, and commit to the next steps of all other goals' plans.
+    def free_steps(self, goal: GoalRow) -> None:
+        """Commit to the next steps of all other goals' plans after a goal has ended: one may have waited for it by its precondition.
 
-        A step of any plan may have waited, because its precondition names the goal.
+        A completed goal is recorded as met in the plans that depend on it.
         """
+        is_completed = goal.state == GoalState.COMPLETED
         for plan in self._plans.values():
             if plan.status not in _OPEN_PLANS:
                 continue
-            waiting = unmet(plan.dependencies, plan.met)
+            waiting = unmet(plan.dependencies, plan.met) if is_completed else []
             met = [text for text in waiting if names_goal(text, goal_id=goal.id, title=goal.title)]
             if met:
                 plan.met = [*plan.met, *met]

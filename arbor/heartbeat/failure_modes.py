@@ -229,7 +229,8 @@ def _same_story(narratives: Sequence[frozenset[str]]) -> str:
         return f"Your last {run_length} heartbeats were almost the same."
     # Where each of five narratives has a similar one, there are at most two different narratives.
     in_turn = len(narratives) == HEARTBEATS_COMPARED and all(
-        any(are_alike(story, other) for other in narratives if other is not story) for story in narratives
+        any(are_alike(story, other) for other in (*narratives[:place], *narratives[place + 1 :]))
+        for place, story in enumerate(narratives)
     )
     return f"Your last {len(narratives)} heartbeats went back and forth between the same." if in_turn else ""
 

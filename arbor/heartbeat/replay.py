@@ -101,7 +101,9 @@ def replay(heartbeat: RecordedHeartbeat) -> Replay:
     differences = _compare_prompt(heartbeat, notes)
     turns, dropped, repairs, unreadable = _read_replies(heartbeat.replies, heartbeat.boundaries)
     if unreadable:
-        notes.append(f"{unreadable} replies could not be read, and were asked for again, as in the heartbeat")
+        notes.append(
+            f"replies that could not be read, and were asked for again, as in the heartbeat: {unreadable}"
+        )
     decisions = _decide_turns(heartbeat, turns, notes)
     differences += _compare_decisions(heartbeat.actions, decisions)
     newly_dropped = [item for item in dropped if item not in heartbeat.dropped]
@@ -110,7 +112,7 @@ def replay(heartbeat: RecordedHeartbeat) -> Replay:
         differences.append(Difference("dropped", _format_items(heartbeat.dropped), _format_items(dropped)))
     elif dropped_later:
         notes.append(
-            f"{len(dropped_later)} items were set aside after the reply was read; that is not replayed"
+            f"items that were set aside after the reply was read, which is not replayed: {len(dropped_later)}"
         )
     if list(heartbeat.repairs) != repairs:
         differences.append(Difference("repairs", "\n".join(heartbeat.repairs), "\n".join(repairs)))

@@ -79,7 +79,10 @@ def nearest_limit(usages: Iterable[tuple[str, Amounts, Amounts]]) -> NearestLimi
     """Return the nearest limit among (whose, limits, used); None without limits. A limit of 0 is used up."""
     limited = [
         NearestLimit(
-            what=what, whose=whose, left=max(0.0, 1 - float(spent or 0) / float(limit)) if limit > 0 else 0.0
+            # Subtracted before the division, because 1 - 0.7 is more than 0.3.
+            what=what,
+            whose=whose,
+            left=max(0.0, float((limit - (spent or 0)) / limit)) if limit > 0 else 0.0,
         )
         for whose, limits, used in usages
         for what, limit, spent in (
@@ -135,5 +138,6 @@ def used_up_at(*, used: float, limit: float, now: datetime) -> datetime | None:
         return None
     midnight = renewed_at(now)
     elapsed = max(now - (midnight - timedelta(days=1)), MIN_ELAPSED)
-    left = elapsed * ((limit - used) / used)
-    return now + left if left < midnight - now else None
+    share = (limit - used) / used
+    # Compared before the multiplication, because a large limit is centuries away.
+    return now + elapsed * share if share < (midnight - now) / elapsed else None

@@ -162,6 +162,12 @@ def after_heartbeat(memory: WorkingMemory, past: PastHeartbeat) -> WorkingMemory
     return within_limit(memory.model_copy(update=changes))
 
 
+def unknown_lines(memory: WorkingMemory, texts: Iterable[str]) -> list[str]:
+    """Return the texts that are neither a concern nor a question of the working memory."""
+    known = {_key(line) for line in (*memory.concerns, *memory.curiosity)}
+    return [text for text in texts if _key(text) not in known]
+
+
 def idle_intervals(
     memory: WorkingMemory, *, interval: timedelta, now: datetime, last_heartbeat_at: datetime | None
 ) -> int:

@@ -9,6 +9,7 @@ from arbor.errors import Invalid
 from arbor.memory.content import check_content, check_line
 from arbor.memory.importance import appraise, appraised_role
 from arbor.memory.text.lexical import MAX_TERM_WEIGHT, query_terms
+from arbor.memory.text.phrases import WordLists
 from arbor.memory.trust import check_unit
 from arbor.memory.values import DEFAULT_TRUST, ROLE_LENGTH, SOURCE_LENGTH, MemoryType
 
@@ -52,13 +53,12 @@ class NewBufferItem:
         check_line("role", self.role, ROLE_LENGTH)
         check_line("source", self.source, SOURCE_LENGTH)
 
-    @property
-    def appraised_importance(self) -> float:
-        """The item's importance, appraised where none is given."""
+    def appraised_importance(self, lists: WordLists) -> float:
+        """Return the item's importance, appraised by the word lists where none is given."""
         if self.importance is not None:
             return self.importance
         role = appraised_role(role=self.role, source=self.source)
-        return appraise(self.content, role=role, type=MemoryType.EPISODIC).importance
+        return appraise(self.content, role=role, type=MemoryType.EPISODIC, lists=lists).importance
 
 
 def word_share_weights(text: str) -> dict[int, float]:

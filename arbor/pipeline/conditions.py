@@ -11,6 +11,7 @@ orderings are true between numbers only.
 
 from __future__ import annotations
 
+import math
 import operator
 import re
 from collections.abc import Callable, Mapping
@@ -139,6 +140,8 @@ def _read(context: Any, key: str) -> str:
 @lru_cache(maxsize=1024)
 def _number(text: str) -> float | None:
     try:
-        return float(text)
+        number = float(text)
     except ValueError:
         return None
+    # "nan" is a word: as a number it would not even equal itself.
+    return None if math.isnan(number) else number

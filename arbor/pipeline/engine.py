@@ -150,6 +150,10 @@ def advance[S](
         raise CheckpointInvalid(
             f"pipeline {graph.name!r} has no node {checkpoint.cursor!r}; was it changed meanwhile?"
         )
+    if checkpoint.waiting and graph.nodes[checkpoint.cursor].kind is not PipelineNodeKind.STEP:
+        raise CheckpointInvalid(
+            f"node {checkpoint.cursor} of pipeline {graph.name!r} is no step, so it waits for no result; was it changed meanwhile?"
+        )
     if checkpoint.waiting != (resume_with is not None):
         waits = "waits for a result" if checkpoint.waiting else "waits for nothing"
         raise CheckpointInvalid(f"node {checkpoint.cursor} {waits}; pass resume_with exactly when it does")

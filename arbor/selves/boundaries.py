@@ -86,6 +86,11 @@ class NewBoundary:
         check_text("source", self.source, longest=SOURCE_LENGTH, empty=True)
         check_share("flexibility", self.flexibility)
         check_share("importance", self.importance)
+        if self.flexibility and self.response is not BoundaryResponse.NEGOTIATE:
+            raise Invalid(
+                f"only a boundary with the response {BoundaryResponse.NEGOTIATE} has a flexibility, got {self.flexibility:g} with"
+                f" {self.response}"
+            )
         if not self.patterns and not self.examples:
             raise Invalid("a boundary needs a pattern or an example, or no text can match it")
         for what, texts, most, longest in (
@@ -95,7 +100,8 @@ class NewBoundary:
             if len(texts) > most:
                 raise LimitReached(f"a boundary has at most {most} {what}s, got {len(texts)}")
             for text in texts:
-                check_text(f"a boundary's {what}", text.strip(" *"), longest=longest)
+                check_text(f"a boundary's {what}", text, longest=longest)
+                check_text(f"a boundary's {what}", text.strip(" *"))
 
 
 # An optional word in between, unless it is a negation.

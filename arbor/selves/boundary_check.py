@@ -180,7 +180,7 @@ def _compile_expressions(expressions: tuple[str, ...]) -> re.Pattern[str]:
 def compile_patterns(patterns: tuple[str, ...]) -> re.Pattern[str]:
     """Return an expression for folded texts that matches whole words; `word*` matches a beginning."""
     # An empty pattern would match everywhere; without patterns, nothing matches.
-    words = "|".join(_expression(pattern.strip()) for pattern in patterns if pattern.strip(" *"))
+    words = "|".join(_expression(pattern.strip()) for pattern in patterns if pattern.strip(" *").strip())
     return re.compile(rf"(?<!\w)(?:{words})(?!\w)" if words else r"(?!)")
 
 

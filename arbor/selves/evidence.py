@@ -27,7 +27,7 @@ DOUBTED_BELOW = 0.4
 HELD_FROM = 0.5
 
 
-def revise_confidence(*, confidence: float, stability: float, supports: bool, strength: float = 1.0) -> float:
+def revise_confidence(*, confidence: float, stability: float, supports: bool, strength: float) -> float:
     """Compute a belief's confidence, 0 to 1, after one memory as evidence of a strength from 0 to 1.
 
     ln odds' = ln odds ± strength · (1 - stability) · ln 3, from a confidence of 0.02 to 0.98, moved by at most 0.2.
@@ -35,7 +35,9 @@ def revise_confidence(*, confidence: float, stability: float, supports: bool, st
     prior = min(max(confidence, 1 - MAX_PRIOR), MAX_PRIOR)
     shift = strength * (1 - stability) * math.log(LIKELIHOOD_RATIO)
     odds = math.log(prior / (1 - prior)) + (shift if supports else -shift)
-    return limit_confidence(confidence, 1 / (1 + math.exp(-odds)))
+    wanted = 1 / (1 + math.exp(-odds))
+    # From beyond the most certain prior, the odds would move the belief against the evidence.
+    return limit_confidence(confidence, max(wanted, confidence) if supports else min(wanted, confidence))
 
 
 def limit_confidence(confidence: float, wanted: float) -> float:

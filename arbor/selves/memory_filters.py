@@ -52,7 +52,7 @@ class MemoryFilter(BaseModel):
         if len(self.patterns) > MAX_PATTERNS:
             raise ValueError(f"a memory filter has at most {MAX_PATTERNS} words, got {len(self.patterns)}")
         for pattern in self.patterns:
-            if not pattern.strip(" *") or len(pattern) > PATTERN_LENGTH or not is_storable(pattern):
+            if not pattern.strip(" *").strip() or len(pattern) > PATTERN_LENGTH or not is_storable(pattern):
                 raise ValueError(
                     f"a word of a memory filter has 1 to {PATTERN_LENGTH} characters, as tide or gossip*, got {pattern!r}"
                 )

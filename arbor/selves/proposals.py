@@ -11,13 +11,15 @@ from typing import Any, Protocol
 
 from rapidfuzz.distance import JaroWinkler
 
-from arbor.errors import LimitReached, TransitionIllegal
+from arbor.errors import Invalid, LimitReached, TransitionIllegal
 from arbor.memory.text.lexical import STOP_WORDS, term_of, words_of
 from arbor.quotations import clip_line
 from arbor.selves.values import QUALITIES, SOURCE_LENGTH, TEXT_LENGTH, check_share, check_text
 
 #: Seed 000, "Proposal Queue".
 MAX_PENDING = 20
+#: The confidence of a person's proposal unless the person gives another.
+PERSON_CONFIDENCE = 0.7
 #: The confidence that acceptance adds (seed 000).
 ACCEPTED_ADDS = 0.2
 #: A proposal deferred this often expires.
@@ -107,6 +109,10 @@ class NewProposal:
         check_text("a proposal's content", self.content)
         check_text("source", self.source, longest=SOURCE_LENGTH)
         check_share("confidence", self.confidence)
+        if self.kind is ProposalKind.PREFERENCE and not {"key", "value"} <= self.change.keys():
+            raise Invalid(
+                "a proposed preference needs the key and the value that acceptance sets; a person sets a preference directly"
+            )
         if len(self.evidence) > MAX_EVIDENCE:
             raise LimitReached(
                 f"a proposal rests on at most {MAX_EVIDENCE} memories, got {len(self.evidence)}"

@@ -35,6 +35,8 @@ MIN_SHARE = 0.3
 #: The attempts and the share of successes from which an action is a capability.
 MIN_ATTEMPTS = 10
 MIN_SUCCESS = 0.8
+#: The confidence at the fewest signs or attempts; more of them raise it towards 1.
+_LEAST_CONFIDENCE = 0.75
 #: The bounds of the bands in which a strength counts as the same.
 _BANDS = (0.4, 0.7, 0.9)
 
@@ -75,8 +77,7 @@ def _traits(actions: Sequence[str]) -> list[Tendency]:
             kind=AspectKind.TRAIT,
             name=name,
             strength=round(count / len(actions), 2),
-            # As of a habit: 0.75 at the least number of signs, towards 1.
-            confidence=round(1 - 3 / count, 3),
+            confidence=_confidence(count, MIN_SIGNS),
         )
         for name, count in signs.items()
         if count >= MIN_SIGNS and count >= MIN_SHARE * len(actions)
@@ -89,8 +90,12 @@ def _capabilities(learned: Mapping[str, Sequence[int]]) -> list[Tendency]:
             kind=AspectKind.CAPABILITY,
             name=action.replace("_", " "),
             strength=round(successes / attempts, 2),
-            confidence=round(1 - 2.5 / attempts, 3),
+            confidence=_confidence(attempts, MIN_ATTEMPTS),
         )
         for action, (attempts, successes) in learned.items()
         if attempts >= MIN_ATTEMPTS and successes >= MIN_SUCCESS * attempts and action != "rest"
     ]
+
+
+def _confidence(count: int, fewest: int) -> float:
+    return round(1 - (1 - _LEAST_CONFIDENCE) * fewest / count, 3)

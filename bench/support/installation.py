@@ -51,7 +51,7 @@ _FOREIGN = (
     "OLLAMA_",
     "OTEL_",
 )
-#: Empty values, which take precedence over those in a `.env` file.
+#: Empty values: this process may have read the developer's from its environment or from a `.env` file.
 _NO_PROVIDERS = dict.fromkeys(
     (*sorted(MODEL_KEYS), "OPENAI_BASE_URL", "OPENAI_API_BASE", "ANTHROPIC_BASE_URL", "OLLAMA_HOST"), ""
 )
@@ -188,6 +188,8 @@ class Installation:
         """Return the variables of the installation, which this process needs too if it uses the database."""
         return {
             **_NO_PROVIDERS,
+            # The developer's `.env` file would change what is measured.
+            "ARBOR_ENV_FILE": "",
             "ARBOR_MASTER_KEY": self._master_key,
             "DATABASE_URL": self.postgres.owner_url,
             "CELERY_BROKER_URL": self.valkey.url,

@@ -44,7 +44,7 @@ def current_lsn(connection: psycopg.Connection[Any]) -> str:
 
 
 def wal_by_relation(
-    connection: psycopg.Connection[Any], *, since_lsn: str, beats: int
+    connection: psycopg.Connection[Any], *, since_lsn: str, heartbeats: int
 ) -> list[dict[str, Any]]:
     """Return the records of each relation since an LSN, by their kind, per heartbeat, the largest first."""
     connection.execute("CREATE EXTENSION IF NOT EXISTS pg_walinspect")
@@ -53,9 +53,9 @@ def wal_by_relation(
         {
             "relation": relation,
             "kind": kind,
-            "records": round(count / beats, 2),
-            "bytes": round(size / beats),
-            "page_image_bytes": round(images / beats),
+            "records": round(count / heartbeats, 2),
+            "bytes": round(size / heartbeats),
+            "page_image_bytes": round(images / heartbeats),
         }
         for relation, kind, count, size, images in rows[:_ROWS_SHOWN]
     ]

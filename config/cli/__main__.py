@@ -1,5 +1,5 @@
 """`python -m config.cli` is `arbor`."""
 
-from config.cli.main import main
+from config.cli.main import run
 
-main()
+run()

@@ -13,6 +13,9 @@ from config.environment import env, number, secret, whole_number
 
 OPENAI_API_KEY = secret("OPENAI_API_KEY")
 OPENAI_BASE_URL = env.str("OPENAI_BASE_URL", default="") or env.str("OPENAI_API_BASE", default="")
+#: The organization and the project that OpenAI bills for calls with a key of several.
+OPENAI_ORG_ID = env.str("OPENAI_ORG_ID", default="")
+OPENAI_PROJECT_ID = env.str("OPENAI_PROJECT_ID", default="")
 OPENROUTER_API_KEY = secret("OPENROUTER_API_KEY")
 ANTHROPIC_API_KEY = secret("ANTHROPIC_API_KEY")
 ANTHROPIC_BASE_URL = env.str("ANTHROPIC_BASE_URL", default="")

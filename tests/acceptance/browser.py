@@ -18,7 +18,15 @@ from urllib.request import Request, urlopen
 import pytest
 from tornado.websocket import WebSocketClientConnection, websocket_connect
 
-NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome", "headless_shell")
+#: Programs by which to look for one, the first that exists: the shell without an interface takes a third less processor time.
+NAMES = (
+    "chromium-headless-shell",
+    "headless_shell",
+    "chromium",
+    "chromium-browser",
+    "google-chrome",
+    "chrome",
+)
 #: Chromium runs as root in containers, without a screen, and connects to the page's own server only.
 FLAGS = (
     "--headless",
@@ -124,10 +132,10 @@ class Browser:
         self.wait_for("window.stillHere === undefined")
         self.wait_until_loaded()
 
-    def press(self, key: str, *, shift: bool = False) -> None:
+    def press(self, key: str) -> None:
         """Press and release a key: `Tab`, `Enter`, `Escape`, ` ` or a letter."""
         code, text = _KEYS.get(key, (ord(key[0].upper()), key))
-        pressed = {"key": key, "windowsVirtualKeyCode": code, "modifiers": 8 if shift else 0}
+        pressed = {"key": key, "windowsVirtualKeyCode": code}
         self._command("Input.dispatchKeyEvent", type="keyDown", text=text, **pressed)
         self._command("Input.dispatchKeyEvent", type="keyUp", **pressed)
 

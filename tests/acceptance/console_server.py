@@ -35,9 +35,9 @@ def served(application: WSGIApplication) -> Iterator[str]:
         thread.join()
 
 
-def sign_in(browser: Browser, address: str, *, name: str = "ann") -> None:
-    """Sign in by the form."""
+def sign_in(browser: Browser, address: str) -> None:
+    """Sign in as `ann` by the form."""
     browser.open(f"{address}/admin/")
-    browser.fill("#id_username", name)
+    browser.fill("#id_username", "ann")
     browser.fill("#id_password", PASSWORD)
     browser.click("#login-form button[type=submit]")

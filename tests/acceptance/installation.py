@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, LiteralString
 
 import psutil
 import psycopg
@@ -41,6 +41,8 @@ class Installation:
                 if not name.startswith(("ARBOR_", "DATABASE"))
             },
             "ARBOR_DATA_DIR": str(folder),
+            # The developer's `.env` file may name a model or a server.
+            "ARBOR_ENV_FILE": "",
             **settings,
         }
         self.lines: list[str] = []
@@ -120,6 +122,11 @@ class Installation:
         with self._owner_session() as session:
             return _count_completed(session)
 
+    def preserved_heartbeats(self) -> int:
+        """Count the heartbeats that completed before the database was started."""
+        with self._owner_session() as session:
+            return _count_completed(session, "ended_at < pg_postmaster_start_time()")
+
     def wait_for_heartbeats(self, completed: int, *, within_s: float) -> None:
         """Wait until this number of heartbeats has completed, over one connection."""
         with self._owner_session() as session:
@@ -147,7 +154,9 @@ class Installation:
         return find_orphans(self.folder) + servers
 
 
-def _count_completed(session: psycopg.Connection[Any]) -> int:
-    row = session.execute("SELECT count(*) FROM heartbeats_heartbeat WHERE status = 'done'").fetchone()
+def _count_completed(session: psycopg.Connection[Any], condition: LiteralString = "true") -> int:
+    row = session.execute(
+        f"SELECT count(*) FROM heartbeats_heartbeat WHERE status = 'done' AND {condition}"
+    ).fetchone()
     assert row is not None
     return int(row[0])

@@ -188,10 +188,10 @@ FOCUS = """
 """
 
 
-def tab_through(browser: Browser, *, most: int = 200) -> list[dict[str, Any]]:
+def tab_through(browser: Browser) -> list[dict[str, Any]]:
     """Press Tab until the focus has left the page; return the focused elements."""
     stops: list[dict[str, Any]] = []
-    for _ in range(most):
+    for _ in range(200):
         browser.press("Tab")
         stop = browser.evaluate(FOCUS)
         if stop is None or (stops and stop["place"] == stops[0]["place"]):

@@ -236,7 +236,7 @@ def test_ctrl_c_stops_everything_and_leaves_no_process(installation: Installatio
 
 def test_the_next_start_preserves_the_heartbeats(installation: Installation) -> None:
     installation.start()
-    assert installation.completed_heartbeats() > 0
+    assert installation.preserved_heartbeats() > 0
     assert "shown at the first start" in installation.output
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -31,15 +30,15 @@ class ScheduleFactory(TenantRowFactory[HeartbeatSchedule]):
     interval_s = 3600.0
 
 
-def trace_step(sequence: int, at: datetime, *, changed: Sequence[str] = ()) -> dict[str, Any]:
-    """Return one step of a heartbeat's trace in its stored form."""
+def trace_step(at: datetime) -> dict[str, Any]:
+    """Return the only step of a heartbeat's trace in its stored form."""
     return {
-        "sequence": sequence,
+        "sequence": 1,
         "node": "observe",
         "handler": "observe",
         "phase": "inside",
         "outcome": "success",
-        "changed": list(changed),
+        "changed": [],
         "started_at": at.isoformat(),
         "duration_ms": 1.5,
     }
@@ -89,7 +88,7 @@ class HeartbeatFactory(TenantRowFactory[Heartbeat]):
     narrative = "I recalled the river and noted a new path."
     model = "openai/gpt-5-mini"
     own_ms = 18.4
-    trace = factory.LazyAttribute(lambda o: [trace_step(1, o.started_at)])
+    trace = factory.LazyAttribute(lambda o: [trace_step(o.started_at)])
     started_at = factory.LazyAttribute(lambda o: o.slot_at + timedelta(seconds=1))
     ended_at = factory.LazyAttribute(lambda o: o.started_at + timedelta(seconds=2))
 

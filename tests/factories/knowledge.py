@@ -76,11 +76,11 @@ class AgentKnowledgeFactory(TenantRowFactory[AgentKnowledge]):
     changed_by = "user:ann"
 
 
-def published_passage(tenant_id: UUID, text: str, *, title: str = "Travel") -> Passage:
+def published_passage(tenant_id: UUID, text: str) -> Passage:
     """Store a passage of a published document with its vector, and count its terms."""
     (vector,) = embed_texts(tenant_id=tenant_id, texts=[text])
     with tenant_transaction(tenant_id):
-        version = DocumentVersionFactory.create(document=DocumentFactory.create(title=title))
+        version = DocumentVersionFactory.create(document=DocumentFactory.create(title="Travel"))
         passage: Passage = PassageFactory.create(
             version=version,
             text=text,

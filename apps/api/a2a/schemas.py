@@ -55,7 +55,7 @@ class RpcMessage(RpcParams):
     def text(self) -> str:
         """Return the text of the message. Raises RpcRefused for parts that are no text."""
         for part in self.parts:
-            if part.text is None:
+            if part.text is None or any(other is not None for other in (part.raw, part.url, part.data)):
                 raise RpcRefused(
                     RpcCode.CONTENT_TYPE_NOT_SUPPORTED, "the agent reads text; send parts with `text` only"
                 )

@@ -71,7 +71,7 @@ def unknown_operation(request: HttpRequest, *, status: int) -> JsonResponse:
     elif status == HTTPStatus.METHOD_NOT_ALLOWED:
         message = f"{request.path} has no method {request.method}; {_SERVED}"
     else:
-        message = "the request cannot be answered"
+        return error_response("the request cannot be answered", status=status)
     return error_response(message, status=status, code="unknown_url")
 
 

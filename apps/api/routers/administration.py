@@ -69,7 +69,10 @@ class TokenInput(Input):
     role: Role = Role.VIEWER
     agent_id: UUID | None = None
     tasks_only: Annotated[
-        bool, Field(description="For an agent elsewhere: it gives tasks to published agents only.")
+        bool,
+        Field(
+            description="For an agent elsewhere: it gives tasks to published agents only, whatever its role."
+        ),
     ] = False
     days: Annotated[
         int | None, Field(ge=1, le=LONGEST_LIFETIME.days, description="Its life; null: without end.")

@@ -221,7 +221,7 @@ def pause_all(request: HttpRequest, pause: PauseInput) -> ChangedAgents:
 
 @router.post("/resume-agents", response=ChangedAgents, summary="Resume all agents")
 def resume_all(request: HttpRequest) -> ChangedAgents:
-    """Resume the paused agents of the tenant, except agents that were paused before the last pause of all."""
+    """Resume the paused agents of the tenant, except agents that were paused one by one."""
     return ChangedAgents(changed=resume_all_agents(actor=access_of(request).actor))
 
 

@@ -69,7 +69,9 @@ class BoundaryInput(Input):
     description: Annotated[str, Field(max_length=TEXT_LENGTH)] = ""
     patterns: Annotated[list[_Pattern], Field(max_length=MAX_PATTERNS)] = []
     examples: Annotated[list[_Example], Field(max_length=MAX_EXAMPLES)] = []
-    flexibility: _Share = 0.0
+    flexibility: _Share = Field(
+        default=0.0, description="With the response negotiate: from 0 (absolute) to 1 (negotiable)."
+    )
     importance: _Share = 0.5
 
 

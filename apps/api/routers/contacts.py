@@ -18,6 +18,7 @@ from apps.api.scope import answers_secret, own_transactions
 from apps.contacts.models import Channel, OutboxMessage
 from apps.contacts.services.channels import (
     NAME_LENGTH,
+    TARGET_LENGTH,
     add_channel,
     create_test_message,
     deliver_test_message,
@@ -106,7 +107,7 @@ class ChannelInput(Input):
 
     name: Annotated[str, Field(min_length=1, max_length=NAME_LENGTH)]
     kind: ChannelKind
-    target: Annotated[str, Field(max_length=500, examples=["ann@example.org"])] = ""
+    target: Annotated[str, Field(max_length=TARGET_LENGTH, examples=["ann@example.org"])] = ""
     audience: Audience = Audience.USER
     agent_id: UUID | None = None
 

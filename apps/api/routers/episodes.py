@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+from django.db.models.functions import Now
 from django.http import HttpRequest
 from ninja import Router, Schema
 from pydantic import Field
@@ -164,7 +165,8 @@ def list_concepts(request: HttpRequest, agent_id: UUID, page: Paging) -> ListPag
 @router.get("/agents/{uuid:agent_id}/buffer", response=ListPage[BufferResource], summary="List the buffer")
 def list_buffer(request: HttpRequest, agent_id: UUID, page: Paging) -> ListPage[BufferResource]:
     """List an agent's buffer items, the latest first."""
-    rows = rows_of(BufferItem, agent_id).filter(promoted_to__isnull=True).defer("embedding", "lexical")
+    rows = rows_of(BufferItem, agent_id).filter(expires_at__gt=Now(), promoted_to__isnull=True)
+    rows = rows.defer("embedding", "lexical")
     return page_of(rows, page, order="-created_at", to_resource=BufferResource.model_validate)
 
 

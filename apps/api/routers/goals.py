@@ -85,7 +85,10 @@ class GoalPatch(Input):
     """A change of a goal. What is left out stays; null removes a parent or a deadline."""
 
     state: GoalState | None = None
-    reason: Annotated[str, Field(max_length=REASON_LENGTH)] = ""
+    reason: Annotated[
+        str,
+        Field(max_length=REASON_LENGTH, description="The reason of a new state; required to abandon a goal."),
+    ] = ""
     note: _Text = ""
     fraction: _Share | None = None
     parent_id: UUID | None = None

@@ -48,6 +48,13 @@ class NodeResource(Schema):
     id: UUID
 
 
+class NodeInput(Input):
+    """A node of the graph."""
+
+    kind: GraphNodeKind
+    id: UUID
+
+
 class EdgeResource(Schema):
     """A relation of two nodes."""
 
@@ -102,9 +109,9 @@ class ContradictionList(Schema):
 class RelationInput(Input):
     """A new relation of two nodes."""
 
-    source: NodeResource
+    source: NodeInput
     relation: Relation
-    target: NodeResource
+    target: NodeInput
     weight: Annotated[float, Field(ge=0, le=1)] = 1.0
     note: Annotated[str, Field(max_length=500)] = ""
 
@@ -112,8 +119,8 @@ class RelationInput(Input):
 class RelationEnds(Input):
     """The relations from one node to another."""
 
-    source: NodeResource
-    target: NodeResource
+    source: NodeInput
+    target: NodeInput
     relation: Relation | None = Field(default=None, description="Null: all of them.")
 
 
@@ -219,7 +226,7 @@ def remove_relations(request: HttpRequest, agent_id: UUID, wanted: RelationEnds)
     return Removed(removed=removed)
 
 
-def _node(node: NodeResource) -> GraphNode:
+def _node(node: NodeInput) -> GraphNode:
     return GraphNode(node.kind, node.id)
 
 

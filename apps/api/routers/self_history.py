@@ -13,6 +13,7 @@ from pydantic import Field
 from apps.agents.services.lookup import agent_by_id
 from apps.api.requests import access_of
 from apps.api.rows import Input
+from apps.selves.services.decisions import REASON_LENGTH
 from apps.selves.services.history import (
     SelfVersion,
     diff_versions,
@@ -98,7 +99,7 @@ class RollbackInput(Input):
 
     version: _Version
     parts: list[PartKind] = Field(default=list(ALL_PARTS), min_length=1)
-    reason: Annotated[str, Field(max_length=500, description="For the record.")] = ""
+    reason: Annotated[str, Field(max_length=REASON_LENGTH, description="For the record.")] = ""
 
 
 class RollbackResource(Schema):

@@ -15,13 +15,13 @@ from apps.api.requests import access_of
 from apps.api.rows import Input, own_row, rows_of
 from apps.selves.models import Belief, Experience, IdentityAspect, PeerModel, Preference, Proposal
 from apps.selves.services.aspects import add_aspect, drop_aspect, revise_aspect
-from apps.selves.services.beliefs import add_belief, drop_belief, revise_belief
-from apps.selves.services.decisions import ProposalVerdict, decide_proposal
+from apps.selves.services.beliefs import add_belief, revise_belief
+from apps.selves.services.decisions import REASON_LENGTH, ProposalVerdict, decide_proposal
 from apps.selves.services.inner_state import read_inner_state
 from apps.selves.services.preferences import set_preference, unset_preference
 from apps.selves.services.proposals import propose_by_person
 from arbor.errors import AlreadyExists
-from arbor.selves.proposals import NewProposal, ProposalKind, ProposalStatus
+from arbor.selves.proposals import PERSON_CONFIDENCE, NewProposal, ProposalKind, ProposalStatus
 from arbor.selves.values import (
     DEFAULT_CONFIDENCE,
     DEFAULT_STABILITY,
@@ -43,7 +43,7 @@ router = Router()
 SOURCE = "operator"
 _Share = Annotated[float, Field(ge=0, le=1)]
 _Text = Annotated[str, Field(min_length=1, max_length=TEXT_LENGTH)]
-_Reason = Annotated[str, Field(max_length=500, description="For the record.")]
+_Reason = Annotated[str, Field(max_length=REASON_LENGTH, description="For the record.")]
 
 
 class BeliefResource(Schema):
@@ -150,7 +150,7 @@ class ProposalInput(Input):
 
     content: _Text
     kind: ProposalKind = ProposalKind.INSIGHT
-    confidence: _Share = 0.7
+    confidence: _Share = PERSON_CONFIDENCE
 
 
 class DecisionReason(Input):
@@ -236,11 +236,8 @@ def change_belief(
 ) -> BeliefResource:
     """Revise a belief; `dropped` as its status drops the belief, whose row stays for the record."""
     row = own_row(Belief, agent_id=agent_id, row_id=belief_id)
-    actor = access_of(request).actor
-    if change.status is BeliefStatus.DROPPED:
-        dropped = drop_belief(belief_id=row.id, actor=actor, reason=change.reason)
-        return BeliefResource.model_validate(dropped)
-    revised = revise_belief(belief_id=row.id, revision=BeliefRevision(**change.model_dump()), actor=actor)
+    revision = BeliefRevision(**change.model_dump())
+    revised = revise_belief(belief_id=row.id, revision=revision, actor=access_of(request).actor)
     return BeliefResource.model_validate(revised)
 
 

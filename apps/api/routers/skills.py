@@ -15,12 +15,13 @@ from apps.api.requests import access_of
 from apps.api.rows import Input
 from apps.knowledge.services.active_skills import active_skills, choose_skills
 from apps.knowledge.services.skills import (
+    USERS_SHOWN,
     FoundSkill,
     SkillOrigin,
     add_skill,
-    agents_with,
     delete_skill,
     find_skill,
+    first_agents_with,
     list_skills,
     replace_skill,
     text_of,
@@ -72,7 +73,7 @@ class SkillDetails(SkillResource):
 
     text: str
     versions: list[SkillVersionResource] = Field(description="The latest first.")
-    users: list[SkillUser]
+    users: list[SkillUser] = Field(description=f"The first {USERS_SHOWN} by name; `agents` counts all.")
 
 
 class SkillList(Schema):
@@ -164,5 +165,5 @@ def _details(skill: FoundSkill) -> SkillDetails:
         **SkillResource.model_validate(skill).model_dump(),
         text=text_of(skill),
         versions=[SkillVersionResource.model_validate(version) for version in versions_of(skill)],
-        users=[SkillUser.model_validate(agent) for agent in agents_with(skill.name)],
+        users=[SkillUser.model_validate(agent) for agent in first_agents_with(skill.name)],
     )

@@ -16,7 +16,7 @@ from apps.api.requests import access_of
 from apps.api.rows import Input, row_of_tenant
 from apps.api.scope import own_transactions
 from apps.tools.models import Tool, ToolServer
-from apps.tools.services.servers import add_server, refresh_server, remove_server
+from apps.tools.services.servers import SECRET_LENGTH, URL_LENGTH, add_server, refresh_server, remove_server
 from apps.tools.services.tools import agents_of_tool, allow_tool, deny_tool
 from arbor.adapters.webhook import redact_url
 from arbor.agents.energy import ENERGY_CEILING
@@ -95,8 +95,8 @@ class ToolServerInput(Input):
     """A new server."""
 
     name: Annotated[str, Field(min_length=1, max_length=SERVER_LENGTH, examples=["weather"])]
-    url: Annotated[str, Field(min_length=1, max_length=500, examples=["https://example.org/mcp"])]
-    secret: Annotated[str, Field(max_length=4_000)] = Field(
+    url: Annotated[str, Field(min_length=1, max_length=URL_LENGTH, examples=["https://example.org/mcp"])]
+    secret: Annotated[str, Field(max_length=SECRET_LENGTH)] = Field(
         default="", description="The bearer token of its requests; stored sealed, and never shown."
     )
 

@@ -19,6 +19,8 @@ from apps.api.scope import answers_secret
 from apps.contacts.models import SignalWebhook
 from apps.contacts.services.signal_webhooks import (
     MAX_NAMES,
+    NAME_LENGTH,
+    URL_LENGTH,
     create_webhook,
     delete_webhook,
     rotate_webhook_secret,
@@ -62,8 +64,8 @@ class NewWebhookResource(Schema):
 class WebhookInput(Input):
     """A new webhook."""
 
-    name: Annotated[str, Field(min_length=1, max_length=60)]
-    url: Annotated[str, Field(min_length=1, max_length=500, examples=["https://example.org/signals"])]
+    name: Annotated[str, Field(min_length=1, max_length=NAME_LENGTH)]
+    url: Annotated[str, Field(min_length=1, max_length=URL_LENGTH, examples=["https://example.org/signals"])]
     signals: list[Annotated[str, Field(min_length=1, max_length=80)]] = Field(
         default=[], max_length=MAX_NAMES, examples=[["memory.goal_*"]]
     )

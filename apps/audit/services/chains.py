@@ -118,5 +118,5 @@ def rows_after[M: QuerySet[Any]](rows: M, position: int, row_id: UUID | None) ->
     later = Q(position__gt=position)
     if row_id is not None:
         later |= Q(position=position, id__gt=row_id)
-    # The first condition is a range of the index.
+    # The condition `position__gte` is a range of the index.
     return rows.filter(later, position__gte=position)

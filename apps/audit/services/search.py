@@ -58,7 +58,7 @@ class AuditFilter:
 def older_than(rows: QuerySet[AuditEvent], row_id: UUID) -> QuerySet[AuditEvent]:
     """Return the rows that are older than a record, by time and then id; the caller sorts them. Raises NotFound for an unknown record."""
     last = find_event(row_id)
-    # The first condition is a range of the index by time.
+    # The condition `at__lte` is a range of the index by time.
     return rows.filter(Q(at__lt=last.at) | Q(id__lt=last.id), at__lte=last.at)
 
 

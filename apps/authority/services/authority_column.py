@@ -6,7 +6,7 @@ The column is text, so that a process parses the grants of an agent once, howeve
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
 from typing import Any
@@ -39,7 +39,7 @@ _GRANTS_CACHED = 1024
 class ParsedGrants:
     """The grants of an agent, and the uses of those that limit them."""
 
-    grants: AgentGrants = field(default_factory=AgentGrants)
+    grants: AgentGrants
     uses: Mapping[str, GrantUses]
 
 

@@ -19,7 +19,6 @@ from apps.authority.services.authority_column import GRANTS_COLUMN, parse_author
 from apps.authority.services.grants import to_value
 from apps.authority.services.modes import trust_of
 from apps.tenants.statements import fetch
-from arbor.agents.capabilities import SCHEME
 from arbor.authority.authorization import (
     AgentAuthority,
     AgentGrants,
@@ -28,7 +27,7 @@ from arbor.authority.authorization import (
     with_trust,
 )
 from arbor.authority.constraints import Constraints
-from arbor.authority.grants import ACTION_PREFIX, action_resource, read_uri
+from arbor.authority.grants import ACTION_PREFIX, action_resource, named_resource, read_uri
 from arbor.values import replace
 
 _GRANTS = f"SELECT {GRANTS_COLUMN} FROM agents_agent a WHERE a.tenant_id = %(tenant)s AND a.id = %(agent)s"  # noqa: S608 (no external input)
@@ -129,11 +128,10 @@ def explain_authorization(*, agent_id: UUID, resource: str) -> AuthorizationRepo
     """Explain whether an agent may use a resource, or an action by its name, now: each grant that covers it, revoked ones too.
 
     A grant does not suffice where the trust in the agent blocks the resource; where a person is asked first, the reason says so.
-    Raises NotFound for the agent, and CapabilityInvalid for a URI that breaks the grammar.
+    Raises NotFound for the agent, and CapabilityInvalid for no name, and for a URI that breaks the grammar.
     """
     agent = agent_by_id(agent_id)
-    wanted = resource.strip()
-    uri = str(read_uri(wanted if wanted.startswith(SCHEME) else action_resource(wanted)))
+    uri = str(read_uri(named_resource(resource)))
     own = authority_of(agent.id)
     revoked = tuple(to_value(row) for row in capabilities_of(agent.id, revoked=True).exclude(revoked_at=None))
     authority = replace(own, grants=AgentGrants((*own.grants, *revoked)))

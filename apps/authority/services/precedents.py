@@ -16,7 +16,7 @@ DECISIONS_COLUMN = """
 FROM (
     SELECT id, action, about, status, reason, decided_at FROM authority_actionapproval
     WHERE tenant_id = %(tenant)s AND agent_id = a.id AND status IN ('approved', 'executed', 'denied') AND decided_at IS NOT NULL
-    ORDER BY asked_at DESC LIMIT %(decisions)s
+    ORDER BY asked_at DESC, id DESC LIMIT %(decisions)s
 ) decided) AS decisions
 """
 
@@ -60,6 +60,6 @@ def _decided(agent_id: UUID) -> list[Precedent]:
             decided_by=row.decided_by,
             decided_at=row.decided_at,
         )
-        for row in rows.order_by("-asked_at")[:DECISIONS_READ]
+        for row in rows.order_by("-asked_at", "-id")[:DECISIONS_READ]
         if row.decided_at is not None
     ]

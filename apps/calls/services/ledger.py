@@ -127,12 +127,14 @@ def failure_charge(call: LeasedCall, error: Exception, latency_ms: float) -> Cha
     if not isinstance(error, ModelError) or not error.attempts:
         return None
     provider, _, model = call.model.partition("/")
+    # A provider bills the tokens of a refusal.
+    refusal = error if isinstance(error, ModelRefused) else ModelRefused()
     charged = ModelReply(
         text="",
         provider=provider,
         model=model,
-        usage=(error.usage if isinstance(error, ModelRefused) else None) or Usage(),
-        cost_usd=None,
+        usage=refusal.usage or Usage(),
+        cost_usd=refusal.cost_usd,
         latency_ms=latency_ms,
         attempts=error.attempts,
     )

@@ -9,7 +9,7 @@ from django.contrib import admin
 from apps.authority.models import CapabilityGrant, CapabilityUse
 from apps.authority.services.authority_column import capability_name
 from apps.authority.services.explanations import describe_constraints, status_of
-from apps.console import columns
+from apps.console import cells, columns
 from apps.console.listing import AgentRowsAdmin, ConsoleAdmin, filters_by_agent
 
 
@@ -40,7 +40,7 @@ class CapabilityGrantAdmin(AgentRowsAdmin):
     )
 
     name = columns.cell("id", lambda row: capability_name(row.id))
-    status = columns.cell("status", lambda row: status_of(row, now=datetime.now(UTC)).value)
+    status = columns.cell("status", lambda row: cells.badge(status_of(row, now=datetime.now(UTC))))
     limits = columns.cell("limits", lambda row: describe_constraints(row) or "none")
 
 

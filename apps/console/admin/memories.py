@@ -18,6 +18,7 @@ from apps.console.listing import (
 )
 from apps.console.pages.memory import read_memory
 from apps.memories.models import BufferItem, CodeSnippet, Memory, MemoryAccess, Pin, Practice
+from arbor.memory.values import MemoryStatus
 
 
 @admin.register(Memory)
@@ -57,7 +58,7 @@ class MemoryAdmin(OwnPageAdmin):
     type_shown = columns.cell(
         "type",
         lambda memory: cells.badge(
-            memory.type if memory.status == "active" else f"{memory.type}, {memory.status}", "calm"
+            memory.type if memory.status == MemoryStatus.ACTIVE else f"{memory.type}, {memory.status}", "calm"
         ),
     )
     importance_shown = columns.share("importance", "importance")

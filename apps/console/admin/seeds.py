@@ -7,6 +7,7 @@ from typing import Any
 from django.contrib import admin
 from django.http import HttpRequest, HttpResponse
 
+from apps.agents.services.lookup import NAME_LENGTH
 from apps.console import cells, columns
 from apps.console.access import Right, has_right
 from apps.console.forms import agent_choices
@@ -48,5 +49,6 @@ class SavedSeedAdmin(AddPageAdmin, PageAdmin):
             title="New seed",
             opts=self.opts,
             agents=agent_choices(),
+            name_length=NAME_LENGTH,
             may_own=has_right(request, Right.OWN),
         )

@@ -29,9 +29,8 @@ from apps.console.access import Right, actor_of, has_right, require_member
 from apps.console.forms import agent_choices, agent_named
 from apps.console.row_acts import RowAct, run_act
 from apps.console.views import console_page, refuse
-from arbor.agents.capabilities import SCHEME
 from arbor.authority.constraints import Constraints, constraints_from_input
-from arbor.authority.grants import action_resource
+from arbor.authority.grants import named_resource
 from arbor.errors import Invalid, NotFound
 from arbor.heartbeat.actions import ACTIONS
 from arbor.ids import read_id
@@ -119,10 +118,9 @@ def _read(request: HttpRequest, agent: Agent) -> CapabilityPage:
 
 
 def _grant(request: HttpRequest, agent_id: UUID) -> str:
-    resource = request.POST.get("resource", "").strip()
     row = grant_capability(
         agent_id=agent_id,
-        resource=resource if resource.startswith(SCHEME) else action_resource(resource),
+        resource=named_resource(request.POST.get("resource", "")),
         constraints=_constraints(request),
         actor=actor_of(request),
     )

@@ -13,7 +13,7 @@ from django.views.decorators.http import require_POST, require_safe
 from apps.console.access import access_of, actor_of, is_platform_operator
 from apps.console.pages.fleet import read_fleet
 from apps.console.pages.onboarding import read_first_steps
-from apps.console.views import console_page
+from apps.console.views import console_page, end_visit
 from apps.fleet.administration import open_tenant
 from apps.fleet.members import set_member_role
 from apps.tenants.middleware import SESSION_KEY
@@ -44,6 +44,7 @@ def create_tenant(request: HttpRequest) -> HttpResponse:
     except (Invalid, AlreadyExists) as refusal:
         messages.error(request, f"No tenant was created: {refusal}.")
         return HttpResponseRedirect(reverse("admin:index"))
+    end_visit(session=request.session)
     request.session[SESSION_KEY] = str(tenant.id)
     messages.success(request, f"Created tenant {tenant.name}. You are its owner.")
     return HttpResponseRedirect(reverse("admin:index"))

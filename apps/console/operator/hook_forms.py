@@ -147,13 +147,16 @@ class NewHookForm(MappingForm):
     def create(self, *, actor: str) -> HookWithSecret | None:
         """Create the hook; None, with the reason in the form's errors, if the service refuses."""
         wanted = self.cleaned_data
-        kind = HookKind(wanted["kind"])
+        kind, mapping = HookKind(wanted["kind"]), self.mapping()
+        if kind is HookKind.GITHUB:
+            # The fields are filled in for JSON; the service refuses what a person has changed in them.
+            mapping = {name: text for name, text in mapping.items() if text not in ("", self.initial[name])}
         new = NewHook(
             name=wanted["name"],
             agent_id=wanted["agent"],
             kind=kind,
             signature_header=wanted["signature_header"],
-            mapping=self.mapping() if kind is HookKind.JSON else {},
+            mapping=mapping,
             events=_names(wanted["events"]),
             urgent_from=wanted["urgent_from"],
             secret=wanted["secret"],

@@ -10,6 +10,7 @@ from apps.console.access import require_member
 from apps.console.export import answer_with_rows
 from apps.console.pages.ledger import read_ledger
 from apps.console.views import console_page
+from arbor.errors import NotFound
 
 
 @require_safe
@@ -18,5 +19,8 @@ def show_ledger(request: HttpRequest) -> HttpResponseBase:
     require_member(request, to="see what its agents cost")
     page = read_ledger(request.GET)
     if (export := request.GET.get("export")) is not None:
+        if page.agent is None and request.GET.get("agent"):
+            # A file of the whole tenant would not say so, as the page does.
+            raise NotFound("there is no such agent; write its name or id")
         return answer_with_rows([group.as_row(page.by) for group in page.groups], kind=export, name="usage")
     return console_page(request, "console/ledger.html", title="Usage and budgets", page=page)

@@ -15,6 +15,7 @@ from apps.selves.services.rollback import roll_back
 from apps.tenants.scope import APP
 from arbor.errors import Invalid, NotFound
 from arbor.ids import read_id
+from arbor.memory.content import check_line
 from arbor.selves.history import PartKind
 
 _REASON_LENGTH = 500
@@ -43,15 +44,17 @@ def roll_back_posted(request: HttpRequest) -> HttpResponse:
     version, parts = parse_version(request.POST.get("version", "")), request.POST.getlist("part")
     if agent_id is None or version is None or not set(parts) <= set(PartKind):
         raise NotFound("a rollback names an agent, a version, and parts of its self")
+    reason = request.POST.get("reason", "")
     try:
         if not parts:
             raise Invalid("choose at least one part of the self")
+        check_line("a reason", reason, _REASON_LENGTH)
         with transaction.atomic(using=APP):
             result = roll_back(
                 agent_id=agent_id,
                 to=version,
                 actor=actor_of(request),
-                reason=request.POST.get("reason", "")[:_REASON_LENGTH].replace("\0", ""),
+                reason=reason,
                 parts=[PartKind(part) for part in parts],
             )
     except Invalid as refusal:

@@ -114,14 +114,16 @@ def _remove(request: HttpRequest, server_id: UUID) -> str:
 
 
 def _allow(request: HttpRequest, tool_id: UUID) -> str:
-    cost = request.POST.get("cost", "").strip()
+    cost, whose = request.POST.get("cost", "").strip(), request.POST.get("for", "")
     if cost and not (cost.isascii() and cost.isdecimal() and len(cost) <= 6):
         raise Invalid(f"a tool's price is a whole number, got {cost[:20]!r}")
+    if whose not in {"all", "chosen"}:
+        raise Invalid(f"a tool is for all or for chosen agents, got {whose[:20]!r}")
     tool = allow_tool(
         tool_id=tool_id,
         actor=actor_of(request),
         cost=int(cost) if cost else None,
-        agent_ids=_chosen_agents(request) if request.POST.get("for") == "chosen" else None,
+        agent_ids=_chosen_agents(request) if whose == "chosen" else None,
         fingerprint=request.POST.get("fingerprint", "")[:64],
     )
     return f"{tool.action} is an action of agents from their next heartbeats on."

@@ -28,10 +28,9 @@ from apps.console.row_acts import RowAct, run_act
 from apps.console.views import console_page, refuse
 from apps.selves.services.drift import SelfDrift, measure_self_drift
 from apps.tools.services.servers import suggested_rules
-from arbor.agents.capabilities import SCHEME
 from arbor.agents.template import TrustTier
 from arbor.authority.approvals import Suggestion
-from arbor.authority.grants import action_resource
+from arbor.authority.grants import named_resource
 from arbor.authority.modes import TrustMode, TrustPreset, TrustProfile
 from arbor.errors import Invalid
 from arbor.heartbeat.actions import ACTIONS
@@ -93,13 +92,16 @@ def _set_rule(request: HttpRequest, agent_id: UUID) -> str:
         raise Invalid(f"a mode is one of {', '.join(TrustMode)}, got {mode[:60]!r}")
     rule_agent_id = _rule_agent_id(request, agent_id)
     row = set_mode(
-        agent_id=rule_agent_id, prefix=_prefix(request), mode=TrustMode(mode), actor=actor_of(request)
+        agent_id=rule_agent_id,
+        prefix=named_resource(request.POST.get("resource", "")),
+        mode=TrustMode(mode),
+        actor=actor_of(request),
     )
     return f"{row.prefix} is set to {mode}{'' if rule_agent_id else ' for all agents'}."
 
 
 def _clear_rule(request: HttpRequest, agent_id: UUID) -> str:
-    prefix = _prefix(request)
+    prefix = named_resource(request.POST.get("resource", ""))
     clear_mode(agent_id=_rule_agent_id(request, agent_id), prefix=prefix, actor=actor_of(request))
     return f"The rule for {prefix} is removed."
 
@@ -115,11 +117,6 @@ def _set_tier(request: HttpRequest, agent_id: UUID) -> str:
 _ACTS: Mapping[str, RowAct] = MappingProxyType(
     {"preset": _set_preset, "rule": _set_rule, "clear": _clear_rule, "tier": _set_tier}
 )
-
-
-def _prefix(request: HttpRequest) -> str:
-    resource = request.POST.get("resource", "").strip()
-    return resource if resource.startswith(SCHEME) else action_resource(resource)
 
 
 def _rule_agent_id(request: HttpRequest, agent_id: UUID) -> UUID | None:

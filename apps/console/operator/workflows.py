@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
@@ -19,6 +18,7 @@ from unfold.widgets import UnfoldAdminTextareaWidget, UnfoldAdminTextInputWidget
 
 from apps.console.access import Right, actor_of, has_right
 from apps.console.forms import ServiceForm
+from apps.console.stored_json import text_of
 from apps.console.views import console_page, refuse
 from apps.tenants.scope import APP
 from apps.workflows.models import Workflow
@@ -147,7 +147,7 @@ def _values_of(workflow: Workflow) -> dict[str, Any]:
         "agent": workflow.agent.name if workflow.agent else "",
         "cron": workflow.cron,
         "zone": workflow.zone,
-        "scheduled_input": json.dumps(workflow.scheduled_input) if workflow.scheduled_input else "",
+        "scheduled_input": text_of(workflow.scheduled_input) if workflow.scheduled_input else "",
     }
 
 

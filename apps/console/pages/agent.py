@@ -35,6 +35,7 @@ from arbor.agents.keys import KeyPurpose
 from arbor.goals.intents import IntentStatus
 from arbor.goals.values import GoalState
 from arbor.models.handles import is_reflex
+from arbor.selves.drives import URGENT
 from arbor.selves.proposals import MAX_PENDING, ProposalStatus
 
 STRIP_CELLS = 60
@@ -178,6 +179,9 @@ class AgentPage(AgentOverview):
     proposals: Sequence[Proposal]
     may_approve: bool
 
+    #: The level from which a drive is urgent.
+    urgent_from = URGENT
+
 
 def read_agent_overview(agent: Agent) -> AgentOverview:
     """Read the parts that update, in six queries at most; the agent was read with its state, schedule, policy and tenant."""
@@ -305,7 +309,7 @@ def _goals(agent: Agent) -> list[Goal]:
             "agent_id",
             "parent_id",
         )
-        .order_by(Case(When(has_ended, then=1), default=0), "-touched_at")[:GOALS_LISTED]
+        .order_by(Case(When(has_ended, then=1), default=0), "-touched_at", "-id")[:GOALS_LISTED]
     )
 
 

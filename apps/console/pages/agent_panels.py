@@ -17,6 +17,7 @@ from apps.console.badges import RowCount
 from apps.console.paging import ROWS_COUNTED
 from apps.memories.models import BufferItem, Cluster, Concept, Edge, Episode, Memory, Upkeep
 from apps.memories.services.recall.activation import activated_clusters
+from arbor.heartbeat.usage import BudgetLevel
 from arbor.memory.activation import ActiveCluster
 from arbor.memory.values import MemoryStatus
 
@@ -58,8 +59,8 @@ def _rows_to_count(agent_id: UUID) -> dict[str, QuerySet[Any]]:
         "buffered": BufferItem.objects.filter(
             agent_id=agent_id, expires_at__gt=Now(), promoted_to__isnull=True
         ),
-        "unembedded": active.filter(embedding__isnull=True),
-        "stale": Upkeep.objects.filter(agent_id=agent_id, stale=True),
+        "without a vector": active.filter(embedding__isnull=True),
+        "neighborhoods to compute": Upkeep.objects.filter(agent_id=agent_id, stale=True),
     }
 
 
@@ -94,7 +95,7 @@ class SchedulePanel:
     @property
     def is_low(self) -> bool:
         """Return whether the day's budget runs low."""
-        return self.usage is not None and self.usage.level != "normal"
+        return self.usage is not None and self.usage.level != BudgetLevel.NORMAL
 
 
 def read_schedule_panel(agent_id: UUID, *, notices: Any, idle_heartbeats: int) -> SchedulePanel:

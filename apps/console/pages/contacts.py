@@ -20,6 +20,7 @@ from apps.queues import Queue
 from arbor.contacts.chat import TURN_LENGTH
 from arbor.contacts.delivery import MAX_TRIES
 from arbor.contacts.values import DELIVERY_TRANSITIONS, ChannelKind, DeliveryStatus
+from arbor.heartbeat.views import PERCEPT_LENGTH
 from arbor.models.handles import is_reflex
 
 TURNS_SHOWN = 60
@@ -101,6 +102,8 @@ class MessagePage:
     in_inbox: bool
     may_retry: bool
     may_cancel: bool
+    #: The most characters of an answer.
+    longest: int = PERCEPT_LENGTH
     max_tries: int = MAX_TRIES
 
 

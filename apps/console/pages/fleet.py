@@ -90,13 +90,23 @@ class FleetPage:
     low_budget: int
     halted: int
 
-    #: The most heartbeats and calls that are counted.
+    #: The most heartbeats, calls and due agents that are counted.
     sample = SAMPLE
 
     @property
     def calls_sampled(self) -> bool:
         """Return whether tokens and cost are those of the newest SAMPLE calls only."""
         return self.calls == SAMPLE
+
+    @property
+    def due_sampled(self) -> bool:
+        """Return whether more agents may be due than were counted."""
+        return self.due == SAMPLE
+
+    @property
+    def under_way_sampled(self) -> bool:
+        """Return whether more heartbeats may be under way than were counted."""
+        return self.under_way == SAMPLE
 
     @property
     def agent_count(self) -> int:
@@ -136,7 +146,7 @@ def read_fleet() -> FleetPage:
     heartbeats, hours, sampled = _heartbeats_of_day(now)
     due = (
         due_schedules(now)
-        .order_by("next_due_at")[: SAMPLE + 1]
+        .order_by("next_due_at")[:SAMPLE]
         .aggregate(count=Count("pk"), oldest=Min("claimable_at"))
     )
     spent = _spent(now)

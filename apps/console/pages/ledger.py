@@ -22,6 +22,7 @@ from apps.console.pages.fleet import SAMPLE
 from apps.console.pictures.bars import Bar, draw_bars
 from apps.console.windows import latest_rows
 from apps.tenants.models import Tenant
+from apps.tenants.scope import current_tenant
 from arbor.heartbeat.usage import Amounts, BudgetLevel, used_up_at
 
 #: The choices of the page: days back, and what calls are grouped by.
@@ -243,9 +244,7 @@ def _bars(entries: QuerySet[LedgerEntry], *, now: datetime, days: int) -> tuple[
 
 
 def _tenant_budget(now: datetime) -> list[BudgetLine]:
-    tenant = Tenant.objects.only("daily_beats", "daily_tokens", "daily_usd").first()
-    if tenant is None:
-        return []
+    tenant = Tenant.objects.only("daily_beats", "daily_tokens", "daily_usd").get(id=current_tenant())
     limits = Amounts(heartbeats=tenant.daily_beats, tokens=tenant.daily_tokens, usd=tenant.daily_usd)
     return [] if limits == Amounts() else _lines(limits, tenant_used(), now)
 

@@ -22,7 +22,7 @@ from arbor.memory.activation import level_after
 from arbor.memory.forgetting import days_between, decayed_importance, effective_importance, relevance
 from arbor.memory.importance import Appraisal, appraise, appraised_role
 from arbor.memory.neighborhood import NEIGHBORHOOD_SIZE
-from arbor.memory.values import MemoryType
+from arbor.memory.values import MemoryStatus, MemoryType
 
 #: The memories of the episode that are shown before the memory, and after it.
 BESIDE_SHOWN = 4
@@ -190,10 +190,10 @@ def _lines(value: Any) -> list[str]:
 
 
 def _beside(memory: Memory) -> list[Memory]:
-    """Return the memory with those before and after it in its episode, in order."""
-    if memory.episode_id is None:
+    """Return the memory with those before and after it in its episode, in order; none for a summary, which has no place there."""
+    if memory.episode_id is None or memory.sequence == 0:
         return []
-    first, last = memory.sequence - BESIDE_SHOWN, memory.sequence + BESIDE_SHOWN
+    first, last = max(memory.sequence - BESIDE_SHOWN, 1), memory.sequence + BESIDE_SHOWN
     return list(
         Memory.objects.filter(episode_id=memory.episode_id, sequence__gte=first, sequence__lte=last)
         .only("tenant_id", "content", "role", "occurred_at", "sequence", "importance", "status")
@@ -206,7 +206,9 @@ def _neighbors(upkeep: Upkeep | None, edges: Sequence[Edge], memory_id: UUID) ->
     related: dict[UUID, list[str]] = {}
     for edge in edges:
         related.setdefault(other_end(edge, memory_id)[1], []).append(edge.relation.replace("_", " "))
-    rows = Memory.objects.filter(id__in=weights, status="active").values_list("id", "content", "type")
+    rows = Memory.objects.filter(id__in=weights, status=MemoryStatus.ACTIVE).values_list(
+        "id", "content", "type"
+    )
     neighbors = [
         Neighbor(
             id=row_id,

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from apps.agents.models import Agent
+from apps.agents.services.lookup import NAME_LENGTH
 from apps.console.forms import agent_choices
 from apps.fleet.models import SavedSeed
 from apps.fleet.seeds.sections import SeedGroup
@@ -26,6 +27,8 @@ class SavedSeedPage:
     #: (id, name) of the agents that can take over what the seed's agent learned.
     receivers: Sequence[tuple[str, str]]
     others: Sequence[SavedSeed]
+
+    name_length = NAME_LENGTH
 
 
 def read_seed(seed: SavedSeed) -> SavedSeedPage:

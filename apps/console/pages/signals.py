@@ -10,6 +10,7 @@ from uuid import UUID
 
 from apps.agents.models import Agent
 from apps.console.export import ROWS_EXPORTED
+from apps.console.forms import agent_named
 from apps.signals.services.reading import MAX_SIGNALS, SignalFilter, SignalRecord, read_latest_signals
 from arbor.errors import Invalid
 from arbor.ids import read_id
@@ -58,7 +59,7 @@ class SignalsPage:
 def read_signals_page(*, agent: str = "", name: str = "", before: str = "") -> SignalsPage:
     """Read a page of signals; `agent` is the name or id of an agent, `name` a name of signals or a pattern.
 
-    Raises Invalid for an unknown agent, name or cursor. Three queries at most.
+    Raises Invalid for an unknown agent, name or cursor. Four queries at most.
     """
     wanted = _filter(agent, name)
     cursor = Cursor.parse(before) if before else None
@@ -97,11 +98,9 @@ def _filter(agent: str, name: str) -> SignalFilter:
 
 
 def _agent_id(text: str) -> UUID:
-    agent_id = read_id(text)
-    agents = Agent.objects.filter(id=agent_id) if agent_id else Agent.objects.filter(name__iexact=text)
-    found: UUID | None = agents.values_list("id", flat=True).first()
+    agent = agent_named(text)
     # An id may be that of a destroyed agent, whose signals are still there.
-    chosen = found or agent_id
+    chosen = read_id(text) if agent is None else agent.id
     if chosen is None:
         raise Invalid(f"there is no agent {text!r} in this tenant; write its name as the list of agents does")
     return chosen

@@ -11,8 +11,8 @@ from apps.knowledge.models import Skill
 from apps.knowledge.services.skills import (
     FoundSkill,
     FoundSkillVersion,
-    agents_with,
     find_skill,
+    first_agents_with,
     skill_tokens,
     text_of,
     versions_of,
@@ -81,7 +81,7 @@ def check_skill_text(text: str, *, name: str) -> SkillEditorPage:
 def _with_stored(page: SkillEditorPage, name: str) -> SkillEditorPage:
     """Return the editor with the stored skill of the name."""
     found = find_skill(name)
-    return replace(page, found=found, versions=versions_of(found), users=agents_with(found.name))
+    return replace(page, found=found, versions=versions_of(found), users=first_agents_with(found.name))
 
 
 #: The text of a new skill.

@@ -10,6 +10,9 @@ from datetime import datetime
 from apps.console.pictures.bars import BAR_WIDTH, CHART_HEIGHT
 from apps.heartbeats.models import HeartbeatStatus
 
+#: The statuses of drawn heartbeats, from the bottom of a bar to its top; the others are under way.
+_DRAWN = (HeartbeatStatus.DONE, HeartbeatStatus.SKIPPED, HeartbeatStatus.FAILED)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Hour:
@@ -36,13 +39,12 @@ class Hour:
 def draw_hours(starts: Sequence[datetime], by_hour: Mapping[datetime, Counter[str]]) -> list[Hour]:
     """Return the bars, scaled so that the highest has the chart's height."""
     none: Counter[str] = Counter()
-    most = max((sum(by_hour.get(start, none).values()) for start in starts), default=0) or 1
+    ended = [[by_hour.get(start, none)[status] for status in _DRAWN] for start in starts]
+    most = max(map(sum, ended), default=0) or 1
     hours = []
-    for index, start in enumerate(starts):
-        counts = by_hour.get(start, none)
-        ended = (HeartbeatStatus.DONE, HeartbeatStatus.SKIPPED, HeartbeatStatus.FAILED)
-        done, skipped, failed = (counts[status] for status in ended)
-        heights = [count / most * CHART_HEIGHT for count in (done, skipped, failed)]
+    for index, (start, counts) in enumerate(zip(starts, ended, strict=True)):
+        done, skipped, failed = counts
+        heights = [count / most * CHART_HEIGHT for count in counts]
         hours.append(
             Hour(
                 start=start,

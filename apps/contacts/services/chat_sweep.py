@@ -62,7 +62,7 @@ def _sweep_conversation(tenant_id: UUID, listed: ChatSession) -> bool:
     close_unanswered_turn(
         tenant_id=tenant_id,
         turn_id=turn.id,
-        reason=f"no worker answered within {LONGEST_WAIT}; check that the fleet is running",
+        reason=f"no worker answered within {LONGEST_WAIT // timedelta(minutes=1)} minutes; check that the fleet is running",
     )
     return False
 

@@ -176,7 +176,9 @@ def _record_failure(claimed: _ClaimedMessage, reason: str, *, final: bool) -> bo
             lease_until=None,
             last_error=storable(reason)[:_REASON_LENGTH],
         )
-        if updated and decision.status is DeliveryStatus.FAILED:
+        if not updated:
+            return False
+        if decision.status is DeliveryStatus.FAILED:
             outgoing = claimed.outgoing
             notify_writer(
                 claimed.message_id,
@@ -189,7 +191,7 @@ def _record_failure(claimed: _ClaimedMessage, reason: str, *, final: bool) -> bo
         log.warning(
             "message_failed", message_id=str(claimed.message_id), kind=claimed.kind, attempts=claimed.attempt
         )
-    return bool(updated)
+    return True
 
 
 def notify_writer(message_id: UUID, agent_id: UUID, *, kind: str, about: str, reason: str) -> None:

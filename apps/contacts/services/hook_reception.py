@@ -70,15 +70,13 @@ class HookReceipt:
     repeated: bool = False
 
 
-def receive_delivery(
-    request: HookRequest, *, count: Callable[[UUID], None], now: datetime | None = None
-) -> HookReceipt:
+def receive_delivery(request: HookRequest, *, count: Callable[[UUID], None]) -> HookReceipt:
     """Verify a delivery, and turn it into a percept of the hook's agent, once; the result is in the log of deliveries.
 
     `count` counts it against the limit of its hook. Raises SignatureRefused, alike for an unknown hook and a wrong signature;
     for a verified delivery PermissionDenied where the hook is off or the tenant suspended, and RateLimited.
     """
-    now = now or timezone.now()
+    now = timezone.now()
     tenant_id, hook_id = parse_hook_key(request.key)
     refusal: SignatureRefused | PermissionDenied
     with tenant_transaction(tenant_id):
@@ -144,7 +142,7 @@ def _accept(hook: Hook, request: HookRequest, verified: VerifiedId, now: datetim
         hook=hook,
         once_key=verified.once_key,
         delivery_id=verified.delivery_id,
-        event=message.event if message is not None else "",
+        event=storable(message.event) if message is not None else "",
         status=status,
         error=storable(error)[:_ERROR_LENGTH],
         percept_id=uuid7() if status is HookDeliveryStatus.PERCEIVED else None,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
@@ -87,9 +87,9 @@ def change_hook(
     actor: str,
     mapping: Mapping[str, Any] | None = None,
     events: Sequence[str] | None = None,
-    urgent_from: float | None = None,
+    urgent_from: float | None,
 ) -> Hook:
-    """Change the mapping, the events and the urgency of a hook; None leaves the first two as they are.
+    """Change a hook: its mapping and its events, which stay if None, and its urgency, where None is never urgent.
 
     Raises Invalid, NotFound.
     """
@@ -117,7 +117,7 @@ def switch_hook(*, hook_id: UUID, active: bool, actor: str) -> Hook:
 
 @transaction.atomic
 def rotate_hook_secret(
-    *, hook_id: UUID, actor: str, secret: str = "", overlap: timedelta = OVERLAP, now: datetime | None = None
+    *, hook_id: UUID, actor: str, secret: str = "", overlap: timedelta = OVERLAP
 ) -> HookWithSecret:
     """Give a hook a new secret: the sender's own, or one that Arbor generates. The one before is valid for `overlap` more.
 
@@ -125,7 +125,7 @@ def rotate_hook_secret(
     """
     hook = lock_hook(hook_id)
     new = _new_secret(hook, secret)
-    rotate_secret(hook, new, overlap=overlap, now=now)
+    rotate_secret(hook, new, overlap=overlap)
     _audit(hook, actor, f"rotated the secret of the hook {hook.name}")
     return HookWithSecret(hook=hook, secret=new)
 

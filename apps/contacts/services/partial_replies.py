@@ -112,9 +112,7 @@ class ReplyPublisher:
         return self._rules
 
 
-def follow_reply(
-    *, tenant_id: UUID, turn_id: UUID, is_over: Callable[[], bool], every_s: float = READ_EVERY_S
-) -> Iterator[ReplyEvent]:
+def follow_reply(*, tenant_id: UUID, turn_id: UUID, is_over: Callable[[], bool]) -> Iterator[ReplyEvent]:
     """Yield the events of a growing reply until its answer is stored, or nobody writes it any more (`is_over`).
 
     Outside any transaction. Raises NotFound.
@@ -131,7 +129,7 @@ def follow_reply(
                 return
         if was_over:
             return
-        time.sleep(every_s)
+        time.sleep(READ_EVERY_S)
 
 
 def read_progress(*, turn_id: UUID) -> ReplyProgress:

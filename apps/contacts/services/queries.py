@@ -21,7 +21,7 @@ CASE WHEN a.id = ANY(%(publishing)s::uuid[]) OR a.id = ANY(%(writing)s::uuid[]) 
         SELECT audience, left(content, 300) AS content, created_at, status,
             left(last_error, 200) AS error, read_at IS NOT NULL AS is_read, answers, last_answer
         FROM contacts_outboxmessage
-        WHERE tenant_id = %(tenant)s AND agent_id = a.id ORDER BY created_at DESC LIMIT %(publications)s
+        WHERE tenant_id = %(tenant)s AND agent_id = a.id ORDER BY created_at DESC, id DESC LIMIT %(publications)s
     ) text
 ) ELSE '[]' END AS publications
 """

@@ -25,6 +25,7 @@ from apps.contacts.services.signal_webhooks import signal_filter_of
 from apps.contacts.services.signing_secrets import SecretPair
 from apps.contacts.services.webhook_deliveries import (
     RequestAttempt,
+    end_retry,
     next_resend,
     record_attempt,
     record_resend,
@@ -162,9 +163,13 @@ def _load_batch(webhook_id: UUID, lease: int) -> _SignalBatch | None:
         failed = [signal for signal in signals if signal.cursor <= end]
         if failed and len(failed) < len(signals):
             signals, cursor, more = failed, failed[-1].cursor, True
-    return _SignalBatch(
+    batch = _SignalBatch(
         url=webhook.url, secrets=secrets, signals=signals, begin=webhook.position, cursor=cursor, more=more
     )
+    if webhook.failed_end:
+        # Without some of its signals it is another request, which does not repeat the failed one.
+        end_retry(webhook, except_for=batch.message_id if signals else "", error=_SIGNALS_DELETED)
+    return batch
 
 
 def _post(carrier: Webhook, batch: _SignalBatch) -> None:

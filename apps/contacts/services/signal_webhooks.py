@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
 from uuid import UUID
 
 from django.conf import settings
@@ -27,8 +26,8 @@ from arbor.ids import uuid7
 #: Webhooks of a tenant at most: each costs requests whenever something happens.
 MAX_WEBHOOKS = 20
 MAX_NAMES = 100
-_NAME_LENGTH = 60
-_URL_LENGTH = 500
+NAME_LENGTH = 60
+URL_LENGTH = 500
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,7 +50,7 @@ def create_webhook(
     webhook = SignalWebhook(
         id=uuid7(),
         tenant_id=current_tenant(),
-        name=valid_row_name(name, whose="a webhook's", longest=_NAME_LENGTH),
+        name=valid_row_name(name, whose="a webhook's", longest=NAME_LENGTH),
         url=_valid_url(url.strip()),
         signals=_valid_signals(wanted),
         agent_id=agent_id,
@@ -82,12 +81,10 @@ def switch_webhook(*, webhook_id: UUID, active: bool, actor: str) -> SignalWebho
 
 
 @transaction.atomic
-def rotate_webhook_secret(
-    *, webhook_id: UUID, actor: str, overlap: timedelta = OVERLAP, now: datetime | None = None
-) -> WebhookWithSecret:
-    """Give a webhook a new secret. For `overlap`, the previous secret signs its requests too. Raises Invalid, NotFound."""
+def rotate_webhook_secret(*, webhook_id: UUID, actor: str) -> WebhookWithSecret:
+    """Give a webhook a new secret. For OVERLAP, the previous secret signs its requests too. Raises NotFound."""
     webhook, secret = _lock_webhook(webhook_id), new_standard_secret()
-    rotate_secret(webhook, secret, overlap=overlap, now=now)
+    rotate_secret(webhook, secret, overlap=OVERLAP)
     _audit(webhook, actor, f"rotated the secret of the webhook {webhook.name}")
     return WebhookWithSecret(webhook=webhook, secret=secret)
 
@@ -124,8 +121,8 @@ def _lock_webhook(webhook_id: UUID) -> SignalWebhook:
 
 
 def _valid_url(url: str) -> str:
-    if len(url) > _URL_LENGTH or not url.isprintable():
-        raise Invalid(f"a webhook's URL has at most {_URL_LENGTH} printable characters, got {len(url)}")
+    if len(url) > URL_LENGTH or not url.isprintable():
+        raise Invalid(f"a webhook's URL has at most {URL_LENGTH} printable characters, got {len(url)}")
     check_url(url, allow_http=settings.ARBOR_WEBHOOK_ALLOW_HTTP)
     return url
 

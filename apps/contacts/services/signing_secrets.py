@@ -39,15 +39,13 @@ class SecretPair:
         return (self.current, self.previous) if self.previous else (self.current,)
 
 
-def rotate_secret(
-    row: Hook | SignalWebhook, new: str, *, overlap: timedelta, now: datetime | None = None
-) -> None:
+def rotate_secret(row: Hook | SignalWebhook, new: str, *, overlap: timedelta) -> None:
     """Store a new secret of a locked row; the one before stays valid for `overlap`. Raises Invalid, SealBroken."""
     if not timedelta(0) <= overlap <= LONGEST_OVERLAP:
         raise Invalid(f"the secret before stays valid for 0 to {LONGEST_OVERLAP.days} days, got {overlap}")
-    current = SecretPair.of(row, now=now).current
+    current = SecretPair.of(row).current
     row.sealed_secret = seal_pair(SecretPair(current=new, previous=current if overlap else ""), row=row)
-    row.previous_until = (now or timezone.now()) + overlap if overlap else None
+    row.previous_until = timezone.now() + overlap if overlap else None
     row.save(update_fields=["sealed_secret", "previous_until"])
 
 

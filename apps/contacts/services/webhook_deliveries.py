@@ -65,6 +65,12 @@ def record_resend(*, delivery_id: UUID, error: str) -> None:
     )
 
 
+def end_retry(webhook: SignalWebhook, *, except_for: str, error: str) -> None:
+    """Mark the request that a webhook would repeat as failed, unless it is the one with this id."""
+    repeated = HookDelivery.objects.filter(webhook=webhook, status=HookDeliveryStatus.RETRYING)
+    repeated.exclude(once_key=except_for).update(status=HookDeliveryStatus.FAILED, error=error)
+
+
 def next_resend(webhook: SignalWebhook) -> HookDelivery | None:
     """Return the oldest delivery of a webhook that a person resends."""
     waiting = HookDelivery.objects.filter(webhook=webhook, status=HookDeliveryStatus.RESENDING)

@@ -20,7 +20,7 @@ type Values = dict[str, Any]
 
 
 def check_state(values: Values) -> None:
-    """Check that heartbeats can read the working memory, the notices and what was learned: with wrong ones, each of them would fail."""
+    """Check that heartbeats can read the working memory, the notices and what was learned; with a wrong value each heartbeat would fail."""
     try:
         WorkingMemory.model_validate(values["working_memory"])
     except ValidationError as error:
@@ -46,9 +46,14 @@ def check_neighbors(values: Values) -> None:
     if neighbors is None:
         return
     if not isinstance(neighbors, dict) or not all(
-        str(read_id(other)) == other and type(weight) in (int, float) for other, weight in neighbors.items()
+        _is_id(other) and type(weight) in (int, float) for other, weight in neighbors.items()
     ):
         raise SeedInvalid("upkeep of the seed has neighbors that are no weights of memories by their ids")
+
+
+def _is_id(text: str) -> bool:
+    id_ = read_id(text)
+    return id_ is not None and str(id_) == text
 
 
 def check_belief(values: Values) -> None:

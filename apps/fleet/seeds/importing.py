@@ -33,6 +33,7 @@ from apps.signals.services.emission import emit
 from apps.tenants.scope import APP, current_tenant, tenant_transaction
 from apps.tenants.services import require_active
 from arbor.agents.capabilities import CapabilityUri
+from arbor.agents.genome import PROSE_LENGTH
 from arbor.agents.identity import KeyPair, generate_key_pair
 from arbor.errors import AlreadyExists, CapabilityInvalid, Invalid, SeedInvalid
 from arbor.ids import uuid7
@@ -192,7 +193,7 @@ def _request(agent: Agent, values: Values) -> RequestedCapability:
         tenant_id=agent.tenant_id,
         agent=agent,
         resource=resource,
-        description=str(values.get("description", ""))[:1000],
+        description=str(values.get("description", ""))[:PROSE_LENGTH],
         constraints=constraints if isinstance(constraints, dict) else {},
     )
 

@@ -64,7 +64,7 @@ def checked_profile(values: Values) -> Values:
         checked["name"] = valid_name(checked["name"])
         checked["trust_tier"] = TrustTier(checked["trust_tier"])
         if checked["model"]:
-            Handle.parse_input(checked["model"])
+            checked["model"] = str(Handle.parse_input(checked["model"]))
         if checked["pipeline"]:
             load_graph(checked["pipeline"], handlers=HANDLERS)
     except ValidationError as error:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import Enum
 from typing import Any, Final
@@ -74,14 +74,18 @@ def add_goal(*, agent_id: UUID, title: str, actor: str, **details: Any) -> Goal:
 def change_goal(*, agent_id: UUID, goal_id: UUID, change: GoalEdit, actor: str) -> Goal:
     """Change an agent's goal, with a line in the audit log for each part of the change.
 
-    Raises NotFound, also for another agent's goal or parent, and Invalid for a change of nothing.
+    Raises NotFound, also for another agent's goal or parent, and Invalid for a change of nothing, or a reason without a new state.
     """
     check_line("a reason", change.reason, REASON_LENGTH)
     goal = _goal_of(agent_id, goal_id)
+    change = replace(change, note=change.note.strip(), reason=change.reason.strip())
     if change == GoalEdit(reason=change.reason):
         raise Invalid(
             "there is nothing to change: give a state, note, fraction, parent, deadline or what it waits for"
         )
+    if change.reason and change.state is None:
+        raise Invalid("a reason belongs to a new state; give a note instead")
+    why = f": {change.reason}" if change.reason else ""
     if not isinstance(change.parent_id, Unchanged):
         above = None if change.parent_id is None else _goal_of(agent_id, change.parent_id)
         goal = place_goal(goal_id=goal_id, parent_id=change.parent_id)
@@ -93,14 +97,16 @@ def change_goal(*, agent_id: UUID, goal_id: UUID, change: GoalEdit, actor: str) 
         goal = block_goal(goal_id=goal_id, by=change.blocked_by)
         waits_for = goal.blocked_by_goal or change.blocked_by.strip() or "nothing any more"
         _record(goal, actor, f"goal {goal.title!r} waits for {waits_for}")
-    if change.note.strip() or change.fraction is not None:
+    if change.note or change.fraction is not None:
         goal = record_progress(goal_id=goal_id, note=change.note, fraction=change.fraction)
-        _record(goal, actor, _progress_message(goal, change))
-    # Full progress has completed the goal already.
-    if change.state is not None and not (change.fraction == 1 and change.state == goal.state):
+        # Full progress completes the goal.
+        is_moved = change.fraction == 1 and change.state == goal.state
+        _record(goal, actor, _progress_message(goal, change) + (why if is_moved else ""))
+        if is_moved:
+            return goal
+    if change.state is not None:
         before = goal.state
         goal = move_goal(goal_id=goal_id, to=change.state, reason=change.reason)
-        why = f": {change.reason.strip()}" if change.reason.strip() else ""
         _record(goal, actor, f"moved goal {goal.title!r} from {before} to {goal.state}{why}")
     return goal
 
@@ -148,7 +154,7 @@ def _goal_of(agent_id: UUID, goal_id: UUID) -> Goal:
 
 
 def _progress_message(goal: Goal, change: GoalEdit) -> str:
-    note = f"noted on goal {goal.title!r}: {change.note}" if change.note.strip() else ""
+    note = f"noted on goal {goal.title!r}: {change.note}" if change.note else ""
     if change.fraction is None:
         return note
     share = f"{change.fraction:.0%} done"

@@ -33,7 +33,7 @@ EXPERIENCED = f"""
                 e.reward_actual
             FROM (
                 SELECT goal_id, reward_actual FROM goals_satisfaction
-                WHERE tenant_id = %(tenant)s AND agent_id = a.id ORDER BY at DESC LIMIT {EXPERIENCE_SPAN}
+                WHERE tenant_id = %(tenant)s AND agent_id = a.id ORDER BY at DESC, id LIMIT {EXPERIENCE_SPAN}
             ) e
         ) ended GROUP BY source
     ) by_source
@@ -83,7 +83,7 @@ CASE WHEN waiting.percepts > 0 OR (
         goal.title, left(goal.description, 300), past.outcome, goal.abandonment_reason, past.at, fault.reasons)), '[]')
     FROM (
         (SELECT goal_id, outcome, at FROM goals_satisfaction
-            WHERE tenant_id = %(tenant)s AND agent_id = a.id ORDER BY at DESC LIMIT {ATTEMPTS_READ})
+            WHERE tenant_id = %(tenant)s AND agent_id = a.id ORDER BY at DESC, id LIMIT {ATTEMPTS_READ})
         UNION ALL
         (SELECT id, 'open', touched_at FROM goals_goal
             WHERE tenant_id = %(tenant)s AND agent_id = a.id AND state IN ('active', 'queued', 'backburner'))
@@ -95,11 +95,11 @@ CASE WHEN waiting.percepts > 0 OR (
     CROSS JOIN LATERAL (SELECT ARRAY(
         (SELECT 'a plan was given up: ' || reason FROM goals_plan
             WHERE tenant_id = %(tenant)s AND goal_id = past.goal_id AND status = 'abandoned' AND reason <> ''
-            ORDER BY created_at DESC LIMIT {FAULTS_READ})
+            ORDER BY created_at DESC, id LIMIT {FAULTS_READ})
         UNION ALL
         (SELECT action || ' (' || left(description, 100) || '): ' || left(last_error, 300) FROM goals_intent
             WHERE tenant_id = %(tenant)s AND goal_id = past.goal_id AND status IN ('failed', 'abandoned') AND last_error <> ''
-            ORDER BY ended_at DESC NULLS LAST LIMIT {FAULTS_READ})
+            ORDER BY ended_at DESC NULLS LAST, id LIMIT {FAULTS_READ})
     ) AS reasons) fault
     WHERE past.outcome <> 'open' OR cardinality(fault.reasons) > 0
 ) ELSE '[]' END AS attempts

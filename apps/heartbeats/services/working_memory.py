@@ -17,7 +17,7 @@ from apps.goals.models import Goal
 from apps.tenants.packing import unpack
 from apps.tenants.statements import fetch
 from arbor.agents.birth import first_working_memory
-from arbor.clock import Clock, SystemClock
+from arbor.clock import SystemClock
 from arbor.contacts.chat import name_of_person, thought_of_turn
 from arbor.errors import NotFound, ReplyInvalid, TemplateInvalid
 from arbor.goals.values import GoalState
@@ -73,9 +73,7 @@ class RebuiltWorkingMemory:
 
 
 @transaction.atomic
-def rebuild_working_memory(
-    *, agent_id: UUID, actor: str, dry_run: bool = False, clock: Clock | None = None
-) -> RebuiltWorkingMemory:
+def rebuild_working_memory(*, agent_id: UUID, actor: str, dry_run: bool = False) -> RebuiltWorkingMemory:
     """Rebuild the agent's working memory from its last 50 heartbeats and 50 turns; a dry run writes nothing.
 
     The former working memory is stored in the audit log. Thoughts from the agent's template that are still present stay.
@@ -93,7 +91,7 @@ def rebuild_working_memory(
     initial = WorkingMemory(
         agent_id=str(agent_id),
         name=agent.name,
-        started_at=(clock or SystemClock()).now(),
+        started_at=SystemClock().now(),
         thoughts=[thought for thought in before.thoughts if thought.text in initial_texts],
         curiosity=[line for line in before.curiosity if line in initial_texts],
     )

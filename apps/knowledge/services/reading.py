@@ -78,7 +78,7 @@ def version_of(document_id: UUID, number: int | None) -> DocumentVersion:
     versions = DocumentVersion.objects.filter(document_id=document_id).order_by("-number")
     found = (versions if number is None else versions.filter(number=number)).first()
     if found is None:
-        raise NotFound(f"the document {document_id} has no version {number or 'yet'}")
+        raise NotFound(f"the document {document_id} has no version {'yet' if number is None else number}")
     return found
 
 
@@ -120,8 +120,8 @@ def count_categories() -> list[CategoryCount]:
     ]
 
 
-def count_by_indexing(document_ids: Iterable[UUID] | None = None) -> dict[IndexingStatus, int]:
-    """Count the tenant's documents, or the given ones, by the status of their indexing."""
-    rows = Document.objects.all() if document_ids is None else Document.objects.filter(id__in=document_ids)
+def count_by_indexing(document_ids: Iterable[UUID]) -> dict[IndexingStatus, int]:
+    """Count documents by the status of their indexing."""
+    rows = Document.objects.filter(id__in=document_ids)
     counts = dict(rows.order_by().values_list("indexing").annotate(Count("id")))
     return {status: counts.get(status.value, 0) for status in IndexingStatus}

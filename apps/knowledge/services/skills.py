@@ -22,6 +22,8 @@ from arbor.knowledge.skills import SkillFile, parse_skill
 from arbor.models.token_estimates import estimate_tokens
 from arbor.signals import SignalName, signal
 
+#: The most agents of a skill that are shown.
+USERS_SHOWN = 200
 #: The most names of agents that a message lists.
 _NAMED = 5
 
@@ -155,10 +157,17 @@ def agents_with(name: str) -> list[Agent]:
     return list(Agent.objects.filter(active_skills__name=name).order_by("name"))
 
 
-def _lock_agents_with(name: str) -> None:
-    """Lock the sizes of global skills against changes, then the agents that use a skill, in the order in which `choose_skills` locks.
+def first_agents_with(name: str) -> list[Agent]:
+    """Return the first agents of the tenant that use a skill, by name, at most USERS_SHOWN, to show them."""
+    agents = Agent.objects.filter(active_skills__name=name).only("tenant_id", "name").order_by("name")
+    return list(agents[:USERS_SHOWN])
 
-    With the agents locked, none of their other skills changes meanwhile.
+
+def _lock_agents_with(name: str) -> None:
+    """Lock the sizes of global skills against changes, then the agents that use a skill.
+
+    Rows of skills are locked after those of agents, as in `choose_skills`. With the agents locked, none of their other skills changes
+    meanwhile.
     """
     lock_skill_sizes_shared()
     list(

@@ -11,7 +11,7 @@ from django.conf import settings
 from django.db import transaction
 from pydantic import Field
 
-from apps.agents.models import Agent, PerceptKind
+from apps.agents.models import Agent, PerceptKind, ScheduleState
 from apps.agents.services.percepts import PERCEIVABLE_KINDS, perceive
 from apps.api.threads import in_thread
 from apps.contacts.models import ChatMessage, ChatSession
@@ -176,10 +176,8 @@ def notify_agent(
 
 
 def _sent_percept(called: CalledAgent, percept_id: UUID, *, urgent: bool) -> SentPercept:
-    status = AgentStatus(Agent.objects.values_list("status", flat=True).get(id=called.id))
-    return SentPercept(
-        id=percept_id,
-        agent=called.name,
-        status=status,
-        due_now=urgent and status is AgentStatus.ACTIVE,
-    )
+    agent = Agent.objects.select_related("schedule").get(id=called.id)
+    status = AgentStatus(agent.status)
+    # An active agent whose identity is suspended has no heartbeats.
+    is_scheduled = status is AgentStatus.ACTIVE and agent.schedule.state != ScheduleState.OFF
+    return SentPercept(id=percept_id, agent=called.name, status=status, due_now=urgent and is_scheduled)

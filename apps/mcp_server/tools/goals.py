@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Annotated
 from uuid import UUID
@@ -119,7 +120,11 @@ def update_goal(
     progress: Annotated[Share | None, Field(description="From 0 to 1; 1 completes it.")] = None,
     state: Annotated[GoalState | None, Field(description="The state to move it to.")] = None,
     reason: Annotated[
-        str, Field(max_length=acts.REASON_LENGTH, description="Required to abandon a goal.")
+        str,
+        Field(
+            max_length=acts.REASON_LENGTH,
+            description="The reason of a new state; required to abandon a goal.",
+        ),
     ] = "",
 ) -> ChangedGoal:
     """Record the progress of an agent's goal, or move it to another state. A closed goal stays closed."""
@@ -128,11 +133,11 @@ def update_goal(
     called = called_agent(context, agent)
     with called.transaction():
         row = _find_goal(called, goal)
-        # A model may name the state that the goal has.
-        change = GoalEdit(
-            note=note, fraction=progress, state=state if state != row.state else None, reason=reason
-        )
-        if change != GoalEdit(reason=reason):
+        change = GoalEdit(note=note.strip(), fraction=progress, state=state, reason=reason)
+        if state == row.state:
+            # A model may name the state that the goal has.
+            change = replace(change, state=None, reason="")
+        if change != GoalEdit():
             row = change_goal(agent_id=called.id, goal_id=row.id, change=change, actor=called.actor)
         return _changed_goal(called, row)
 

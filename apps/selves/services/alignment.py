@@ -59,7 +59,7 @@ def update_fact_trust(*, agent_id: UUID, memory_ids: Sequence[UUID]) -> int:
     rows = Memory.objects.filter(agent_id=agent_id, id__in=memory_ids, type=MemoryType.SEMANTIC)
     facts = list(rows.only("tenant_id", "agent_id", "detail", "trust").order_by("id"))
     aligned = alignments(agent_id=agent_id, memory_ids=[fact.id for fact in facts])
-    changed = 0
+    changed = []
     for fact in facts:
         detail = read_detail(MemoryType.SEMANTIC, fact.detail)
         assert isinstance(detail, SemanticDetail)
@@ -67,9 +67,10 @@ def update_fact_trust(*, agent_id: UUID, memory_ids: Sequence[UUID]) -> int:
         # Trust that was set explicitly stays.
         derived = math.isclose(fact.trust, detail.trust, abs_tol=1e-6)
         if derived and now.alignment != detail.alignment:
-            Memory.objects.filter(id=fact.id).update(trust=now.trust, detail=now.to_json())
-            changed += 1
-    return changed
+            fact.trust, fact.detail = now.trust, now.to_json()
+            changed.append(fact)
+    Memory.objects.bulk_update(changed, ["trust", "detail"])
+    return len(changed)
 
 
 def update_trust_of_ends(*, agent_id: UUID, ends: Collection[GraphNode]) -> int:

@@ -13,7 +13,7 @@ from apps.selves.models import IdentityAspect
 from apps.selves.services.changes import record_part_change, set_values
 from apps.selves.services.parts import aspect_values
 from apps.tenants.scope import current_tenant
-from arbor.errors import AlreadyExists, LimitReached, NotFound
+from arbor.errors import AlreadyExists, Invalid, LimitReached, NotFound
 from arbor.memory.content import content_hash
 from arbor.selves.values import (
     MAX_ASPECTS,
@@ -68,8 +68,11 @@ def revise_aspect(
 ) -> IdentityAspect:
     """Change an aspect's strength, stability or status.
 
-    Raises NotFound, Invalid for a number that is not from 0 to 1, LimitReached for a dropped aspect without room to come back.
+    Raises NotFound, Invalid for a change of nothing and for a number that is not from 0 to 1, LimitReached for a dropped aspect
+    without room to come back.
     """
+    if revision == AspectRevision(reason=revision.reason):
+        raise Invalid("there is nothing to change: give a strength, a stability or a status")
     wanted: dict[str, Any] = {"strength": revision.strength, "stability": revision.stability}
     for name, value in wanted.items():
         if value is not None:

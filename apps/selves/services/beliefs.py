@@ -19,7 +19,7 @@ from apps.selves.services.changes import (
 )
 from apps.selves.services.parts import belief_values
 from apps.tenants.scope import current_tenant
-from arbor.errors import AlreadyExists, LimitReached, NotFound
+from arbor.errors import AlreadyExists, Invalid, LimitReached, NotFound
 from arbor.memory.content import content_hash
 from arbor.selves.memory_filters import read_filters
 from arbor.selves.values import MAX_BELIEFS, BeliefRevision, BeliefStatus, NewBelief, check_share
@@ -60,9 +60,11 @@ def revise_belief(
 ) -> Belief:
     """Revise a belief.
 
-    `tested_at` is the time of the test against evidence. Raises NotFound, Invalid for a number that is not from 0 to 1,
-    LimitReached for a dropped belief without room to come back.
+    `tested_at` is the time of the test against evidence. Raises NotFound, Invalid for a change of nothing and for a number that
+    is not from 0 to 1, LimitReached for a dropped belief without room to come back.
     """
+    if revision == BeliefRevision(reason=revision.reason):
+        raise Invalid("there is nothing to change: give a confidence, a stability or a status")
     wanted: dict[str, Any] = {
         "confidence": revision.confidence,
         "stability": revision.stability,

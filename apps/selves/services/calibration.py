@@ -29,7 +29,7 @@ _SHORT_LIVED = timedelta(days=30)
 # preference are confirmed by staying: every heartbeat reads them, and may propose to change them.
 _DECIDED = """
 WITH decided AS MATERIALIZED (
-    SELECT p.id, p.kind, p.status, p.decided_at, row_number() OVER (PARTITION BY p.kind, p.status ORDER BY p.decided_at DESC) AS place
+    SELECT p.id, p.kind, p.status, p.decided_at, row_number() OVER (PARTITION BY p.kind, p.status ORDER BY p.decided_at DESC, p.id) AS place
     FROM selves_proposal p
     WHERE p.tenant_id = %(tenant)s AND p.agent_id = %(agent)s AND p.status IN ('accepted', 'rejected')
         AND p.decided_at <= %(now)s

@@ -114,15 +114,21 @@ def record_part_change(
     reason: str = "",
     proposal_id: UUID | None = None,
 ) -> None:
-    """Record a change of a part of a self, given by its row, as a version of its own, as `record_self_change` does."""
+    """Record a change of a part of a self, given by its row, as a version of its own, as `record_self_change` does.
+
+    Nothing is recorded for a part that did not change: versions to roll back to are few.
+    """
     what, values_of = _PARTS[type(part)]
+    after: Mapping[str, Any] = {} if is_removed else values_of(part)
+    if after == before:
+        return
     record_self_change(
         SelfChangeRecord(
             agent_id=part.agent_id,
             what=what,
             target_id=part.id,
             before=before,
-            after={} if is_removed else values_of(part),
+            after=after,
             actor=actor,
             message=message,
             reason=reason,

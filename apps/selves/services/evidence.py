@@ -113,9 +113,10 @@ def _propose(belief: Belief, source: str) -> str:
     if abs(confidence - belief.confidence) < MIN_MOVE:
         return "the belief stays as it is"
     supporting = sum(memory_evidence.supports for memory_evidence in evidence)
+    speak = "memory speaks" if supporting == 1 else "memories speak"
     move = "surer" if confidence > belief.confidence else "less sure"
     content = (
-        f"{supporting} memories speak for it, {len(evidence) - supporting} against it: be {move},"
+        f"{supporting} {speak} for it, {len(evidence) - supporting} against it: be {move},"
         f" {belief.confidence:.0%} → {confidence:.0%}, that {belief.statement}"
     )
     propose(

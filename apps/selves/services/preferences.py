@@ -39,9 +39,7 @@ def set_preference(
     row = row or Preference(tenant_id=current_tenant(), agent_id=agent_id, key=key)
     row.value, row.source = value, source
     row.save()
-    if previous != preference_values(row):
-        message = f"set its preference {key}: {value}"
-        record_part_change(row, previous, actor, message, proposal_id=proposal_id)
+    record_part_change(row, previous, actor, f"set its preference {key}: {value}", proposal_id=proposal_id)
     return row
 
 

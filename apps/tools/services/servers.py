@@ -36,8 +36,8 @@ log = structlog.get_logger(__name__)
 
 #: Servers of a tenant at most.
 MAX_SERVERS = 20
-_URL_LENGTH = 500
-_SECRET_LENGTH = 4_000
+URL_LENGTH = 500
+SECRET_LENGTH = 4_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -199,14 +199,14 @@ def _sealed(server: ToolServer, secret: str) -> dict[str, object]:
     if not secret:
         return {}
     # A header has no other characters.
-    if len(secret) > _SECRET_LENGTH or not (secret.isascii() and secret.isprintable()):
-        raise Invalid(f"a tool server's secret has at most {_SECRET_LENGTH} printable ASCII characters")
+    if len(secret) > SECRET_LENGTH or not (secret.isascii() and secret.isprintable()):
+        raise Invalid(f"a tool server's secret has at most {SECRET_LENGTH} printable ASCII characters")
     return seal_server_secret(secret, keys=master_keys(), tenant_id=server.tenant_id, server_id=server.id)
 
 
 def _valid_url(url: str) -> str:
-    if len(url) > _URL_LENGTH or not url.isprintable():
-        raise Invalid(f"a tool server's URL has at most {_URL_LENGTH} printable characters, got {len(url)}")
+    if len(url) > URL_LENGTH or not url.isprintable():
+        raise Invalid(f"a tool server's URL has at most {URL_LENGTH} printable characters, got {len(url)}")
     check_url(
         url,
         allow_http=settings.ARBOR_MCP_ALLOW_HTTP,

@@ -10,18 +10,19 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
-from django.db import IntegrityError, transaction
+from django.db import transaction
+from django.db.models import Q
 
 from apps.agents.services.lookup import find_agent
 from apps.audit.models import AuditAction
 from apps.audit.services import record
 from apps.tenants.limits import check_row_limit
+from apps.tenants.names import insert_named_row
 from apps.tenants.scope import current_tenant
 from apps.workflows.models import Workflow, WorkflowRun, WorkflowVersion
 from arbor.audit.changes import AuditChange, change_of
 from arbor.clock import find_time_zone
 from arbor.errors import (
-    AlreadyExists,
     ConfigurationInvalid,
     Invalid,
     NotFound,
@@ -91,13 +92,7 @@ def create_workflow(*, request: WorkflowRequest, actor: str) -> Workflow:
     )
     workflow = Workflow(tenant_id=current_tenant(), name=name, version=0, created_by=actor)
     _apply(workflow, request)
-    try:
-        with transaction.atomic():
-            workflow.save(force_insert=True)
-    except IntegrityError as error:
-        raise AlreadyExists(
-            f"there is a workflow {name} already; change it, or choose another name"
-        ) from error
+    insert_named_row(workflow, name, noun="workflow", constraint="workflows_name_once")
     _add_version(workflow, request.source, actor=actor)
     _audit(workflow, actor, f"created the workflow {name}", change_of({}, _shown(workflow)))
     return workflow
@@ -139,10 +134,11 @@ def delete_workflow(*, workflow_id: UUID, actor: str) -> Workflow:
 
 def find_workflow(ref: str | UUID) -> Workflow:
     """Return a workflow by its name or id. Raises NotFound with the names that exist."""
-    wanted = read_id(str(ref))
-    rows = Workflow.objects.select_related("agent")
-    named = rows.filter(id=wanted) if wanted else rows.filter(name=str(ref).strip())
-    workflow: Workflow | None = named.first()
+    named = Q(name=str(ref).strip())
+    # A name may have the form of an id.
+    if (wanted := read_id(str(ref))) is not None:
+        named |= Q(id=wanted)
+    workflow: Workflow | None = Workflow.objects.select_related("agent").filter(named).first()
     if workflow is None:
         names = list(Workflow.objects.values_list("name", flat=True)[:20])
         raise NotFound(f"there is no workflow {str(ref)!r}; there is: {', '.join(names) or 'none yet'}")

@@ -37,7 +37,7 @@ def steps_with(term: str) -> QuerySet[WorkflowStep, Any]:
             tenant_id=current_tenant(), status=WorkflowStepStatus.SUCCEEDED, output__icontains=term
         )
         .exclude(output="")
-        .order_by("-completed_at")
+        .order_by("-completed_at", "-id")
         .values_list("id", "run_id", "run__workflow__name", "name", "output", "completed_at")
     )
     return found

@@ -21,7 +21,7 @@ from arbor.workflows.values import OPEN_RUNS, WorkflowStepStatus, WorkflowTrigge
 
 log = structlog.get_logger(__name__)
 
-#: The most workflows that one step starts for a tenant, and the most due runs, and runs with an answer, that it walks.
+#: The most workflows that one step starts for a tenant, the most due runs that it walks, and the most runs with an answer.
 _BATCH = 50
 #: Well below the period of the sweep.
 _JOB_RUN_DURATION = timedelta(seconds=3)

@@ -17,6 +17,8 @@ from arbor.heartbeat.situation import PEER_MESSAGE, Mode, Situation
 from arbor.models.token_counts import CountTokens
 from arbor.models.token_estimates import estimate_tokens
 from arbor.quotations import RenderedSection
+from arbor.workflows.delegation import find_delegation
+from arbor.workflows.values import COMPLETE_STEP
 
 #: The share of the room up to which unused tokens go to sides over their share; less than 1, because tokens are estimated.
 SPARE_SHARE = 0.9
@@ -143,7 +145,7 @@ def is_small(*, window: int, reply: int) -> bool:
 
 
 def with_fewer_actions(situation: Situation) -> Situation:
-    """Return the situation with the actions that its mode, intents, plans, percepts and contradictions need.
+    """Return the situation with the actions that its mode, intents, plans, percepts, contradictions and delegated steps need.
 
     The others stay permitted: an action that the model names nevertheless is decided as any other.
     """
@@ -165,6 +167,12 @@ def _needed(situation: Situation) -> Iterator[str]:
         yield REACH_OUT_USER
     if situation.contradictions:
         yield "maintain"
+    texts = (
+        *(percept.content for percept in situation.percepts),
+        *(goal.description for goal in situation.goals),
+    )
+    if any(map(find_delegation, texts)):
+        yield COMPLETE_STEP
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -55,7 +55,7 @@ RESPONSE_FORMAT = f"""\
 {_REPLY_FORM}
 A message may name further keys for it. Any list may be empty. progress is 0 to 1. referenced_date is YYYY-MM-DD or null.
 state is active, queued, backburner, completed or abandoned; give a reason when you abandon.
-blocked_by is a goal's id or a few words, where a goal cannot go on. deadline is YYYY-MM-DD or \
+blocked_by is a goal's id or a few words, where a goal cannot go on, and "nothing" once it can. deadline is YYYY-MM-DD or \
 YYYY-MM-DDTHH:MM (UTC). expected_reward is 0 to 1.
 layer is aspiration, objective or task. source is curiosity, user_request, identity, derived, external, survival, role, \
 opportunity or social.
@@ -67,11 +67,11 @@ COMPACT_FORMAT = f"""\
 # How you answer
 {_REPLY_FORM}
 A message may name further keys. Any list may be empty. progress and expected_reward are 0 to 1. Dates are YYYY-MM-DD.
-state: active, queued, backburner, completed or abandoned (with a reason). blocked_by: a goal's id or a few words.
+state: active, queued, backburner, completed or abandoned (with a reason). blocked_by: a goal's id, words or "nothing".
 layer: aspiration, objective or task. source: curiosity, user_request, identity, derived, external, survival, role, opportunity or \
 social.
-At most 10 actions, notes and goal updates each, 5 concerns, 3 new goals. intent_id: the intent that an action carries out; goal_id: \
-the goal that it serves."""
+At most 10 actions, notes and goal updates each, 5 concerns, 3 new goals. intent_id: the intent an action carries out; goal_id: the goal \
+it serves."""
 
 # The format of the keys that only some prompts ask for.
 FURTHER_FORMAT: Mapping[str, str] = {

@@ -35,7 +35,7 @@ def request_of(stored: Mapping[str, Any]) -> ModelRequest:
     return ModelRequest.from_json(request)
 
 
-# Adapters recognize a schema that they have converted by its identity.
+# Equal inputs give the same object: an adapter remembers by identity which schemas it has checked.
 @lru_cache(maxsize=CACHED_SCHEMAS)
 def _schema(allowed: tuple[str, ...], keys: tuple[str, ...]) -> dict[str, Any]:
     return reply_schema(allowed, keys)

@@ -171,13 +171,10 @@ def _ordinary_last_first(percepts: list[Any]) -> Iterable[int]:
 
 
 def _goals_in_order(goals: list[Any]) -> Iterable[int]:
-    """Return the order of goals: queued before active ones, by priority; the most important one stays."""
-    shown = [
-        (goal.state is GoalState.ACTIVE, goal.priority, place)
-        for place, goal in enumerate(goals)
-        if goal.state in (GoalState.ACTIVE, GoalState.QUEUED)
-    ]
-    return [place for *_, place in sorted(shown)[:-1]]
+    """Return the order of goals: queued before active ones, by priority, of equal ones the last; the most important one stays."""
+    shown = [place for place, goal in enumerate(goals) if goal.state in (GoalState.ACTIVE, GoalState.QUEUED)]
+    shown.sort(key=lambda place: (goals[place].state is GoalState.ACTIVE, goals[place].priority, -place))
+    return shown[:-1]
 
 
 def _steps_in_order(steps: list[Any]) -> Iterable[int]:

@@ -198,9 +198,7 @@ class Draft:
     def add_thought(self, sentence: str) -> None:
         self._thoughts.append(sentence)
 
-    def decompose(
-        self, goal_id: str, steps: Mapping[str, str], *, procedure: MemoryView | None = None
-    ) -> None:
+    def decompose(self, goal_id: str, steps: Mapping[str, str], *, procedure: MemoryView | None) -> None:
         """Break a goal into steps: description by action; the one that thinks follows the procedure, if there is one."""
         intentions = [
             Intention(action=action, description=description, estimated_ticks=1)

@@ -294,7 +294,7 @@ def _think_again(situation: Situation, draft: Draft) -> None:
 
 
 def _consolidate(situation: Situation, draft: Draft) -> None:
-    """Connect two memories that are new to the agent and share words, and sum them up."""
+    """Connect the two new memories that share most words and reflect on them; sum up all that share the longest of these words."""
     views = memories_without_thoughts(situation)
     pairs = [pair for pair in pairs_of(views) if pair[2]]
     if not pairs:
@@ -315,10 +315,9 @@ def _consolidate(situation: Situation, draft: Draft) -> None:
     insight = f"{BACK}, {about} comes up again: {gist_with_speaker(first)}, and {gist_with_speaker(second)}."
     params = {"insight": insight, "focus": about, "rests_on": [first.id, second.id]}
     draft.add_action("reflect", params, "A pattern is worth keeping.")
-    views = [view for pair in pairs[1:] for view in pair[:2]]
-    rest = list({view.id: view for view in views if view.id not in (first.id, second.id)}.values())
-    if rest:
-        _summarize(about, [first, *rest[: MATERIALS - 1]], draft)
+    sharing = {view.id: view for pair in pairs if shared[0] in pair[2] for view in pair[:2]}
+    if len(sharing) > 2:
+        _summarize(shared[0], list(sharing.values())[:MATERIALS], draft)
 
 
 def _conclude(subject: str, views: list[MemoryView], draft: Draft) -> None:

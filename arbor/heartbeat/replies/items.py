@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict
 
 from arbor.clock import to_utc
 from arbor.errors import Invalid
+from arbor.goals.plans import MAX_ESTIMATE
 from arbor.models.json_text import storable
 
 # Characters of a dropped value that are shown, the most values listed one by one, and characters of an id.
@@ -21,8 +22,6 @@ SHOWN_LENGTH = 200
 MAX_LISTED = 50
 ID_LENGTH = 100
 
-# The largest amount that a reply may state; a larger one is a mistake.
-_LARGEST = 1_000_000
 # The length of 2026-01-31 and 2026-W05-6.
 _LONGEST_DATE = 10
 _INDEX = re.compile(r"\[\d+\]")
@@ -55,8 +54,8 @@ class ReplyReader:
         """Return the dropped items; beyond `MAX_LISTED`, the last one counts the rest."""
         if not self._unlisted:
             return tuple(self._listed)
-        rest = Dropped(path="", value="", reason=f"{self._unlisted} further items were dropped")
-        return (*self._listed, rest)
+        count = "1 further item was" if self._unlisted == 1 else f"{self._unlisted} further items were"
+        return (*self._listed, Dropped(path="", value="", reason=f"{count} dropped"))
 
     def drop(self, path: str, value: Any, reason: str) -> None:
         if len(self._listed) < MAX_LISTED:
@@ -95,7 +94,8 @@ class ReplyReader:
         for index, item in enumerate(value):
             if len(accepted) == most:
                 left = value[index:]
-                self.drop(f"{path}[{index}]", left, f"at most {most} are taken; {len(left)} are left over")
+                count = "1 is" if len(left) == 1 else f"{len(left)} are"
+                self.drop(f"{path}[{index}]", left, f"at most {most} are taken; {count} left over")
                 break
             try:
                 accepted.append(read(Item(self, f"{path}[{index}]", item)))
@@ -184,7 +184,7 @@ class Item:
 
     def amount(self, key: str) -> float | None:
         """Return the number under a key, from 0 to 1,000,000; any other value is dropped."""
-        return self._number(key, self.value.get(key), _LARGEST, f"a number from 0 to {_LARGEST:,}")
+        return self._number(key, self.value.get(key), MAX_ESTIMATE, f"a number from 0 to {MAX_ESTIMATE:,}")
 
     def _number(self, key: str, written: Any, most: int, expected: str, *, step: float = 0) -> float | None:
         """Return a number from 0 to `most`, also from a text; any other value is listed as dropped."""

@@ -11,6 +11,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from arbor.goals.plans import MAX_DEPENDENCIES, MAX_ESTIMATE
 from arbor.goals.values import MAX_NEW_PER_HEARTBEAT, GoalLayer, GoalSource, GoalState, as_title
 from arbor.heartbeat.replies.items import ID_LENGTH, Item
 from arbor.selves.values import TEXT_LENGTH as INSIGHT_LENGTH
@@ -20,8 +21,6 @@ from arbor.tools.names import ACTION_LENGTH
 # The most items of each kind in one reply. Three intentions: the origin of seed 000.
 MAX_ACTIONS = 10
 MAX_INTENTIONS = 3
-# A year of hourly heartbeats is 8,760.
-MAX_TICKS = 1_000_000
 
 # A reply has at least one of these keys (the origin of seed 000).
 REQUIRED_KEYS = ("thinking", "actions", "memory_notes", "goal_updates")
@@ -52,8 +51,11 @@ LINE_LENGTH = 500
 REASON_LENGTH = 1_000
 NOTE_LENGTH = 4_000
 
+#: The blocker of a goal that can go on again.
+NO_BLOCKER = "nothing"
+
 type Share = Annotated[float, Field(ge=0, le=1)]
-type Ticks = Annotated[int, Field(ge=0, le=MAX_TICKS)]
+type Ticks = Annotated[int, Field(ge=0, le=MAX_ESTIMATE)]
 type Schema = dict[str, Any]
 TEXT: Schema = {"type": "string"}
 MAYBE_TEXT: Schema = {"type": ["string", "null"]}
@@ -87,6 +89,11 @@ def _id(longest: int = ID_LENGTH, schema: Schema = MAYBE_TEXT) -> FieldForm:
     return FieldForm(read=lambda item, key: item.identifier(key, longest), schema=schema)
 
 
+def _blocker(item: Item, key: str) -> str | None:
+    blocker = item.identifier(key, LINE_LENGTH)
+    return "" if blocker is not None and blocker.strip(" .").casefold() == NO_BLOCKER else blocker
+
+
 def _choice(kind: type[StrEnum], schema: Schema | None = None, **synonyms: StrEnum) -> FieldForm:
     return FieldForm(read=lambda item, key: item.choice(key, kind, synonyms), schema=schema or one_of(kind))
 
@@ -97,7 +104,7 @@ def _lines(most: int, longest: int) -> FieldForm:
 
 _SHARE = FieldForm(read=Item.share, schema={"type": ["number", "null"], "description": "0 to 1"})
 _TICKS = FieldForm(
-    read=lambda item, key: item.whole(key, MAX_TICKS),
+    read=lambda item, key: item.whole(key, MAX_ESTIMATE),
     schema={"type": ["integer", "null"], "description": "heartbeats it may take"},
 )
 
@@ -136,10 +143,10 @@ class GoalUpdate(ReplyPart):
     note: Annotated[str | None, _text(NOTE_LENGTH)] = None
     state: Annotated[GoalState | None, _choice(GoalState, nullable(one_of(GoalState)))] = None
     reason: Annotated[str | None, _text(REASON_LENGTH)] = None
-    #: The id of another goal, or words.
-    blocked_by: Annotated[str | None, _id(LINE_LENGTH)] = None
+    #: The id of another goal, or words; empty: nothing blocks it any more.
+    blocked_by: Annotated[str | None, FieldForm(read=_blocker, schema=MAYBE_TEXT)] = None
     #: Dependencies of the goal's plan that are met, in its words.
-    met: Annotated[list[str], _lines(10, LINE_LENGTH)] = []
+    met: Annotated[list[str], _lines(MAX_DEPENDENCIES, LINE_LENGTH)] = []
 
 
 class ProposedGoal(ReplyPart):
@@ -190,7 +197,7 @@ class Decomposition(ReplyPart):
     #: 0 to 1, higher is riskier.
     risk: Annotated[Share | None, _SHARE] = None
     #: One line each.
-    dependencies: Annotated[list[str], _lines(10, LINE_LENGTH)] = []
+    dependencies: Annotated[list[str], _lines(MAX_DEPENDENCIES, LINE_LENGTH)] = []
 
 
 class ProposalChoice(StrEnum):

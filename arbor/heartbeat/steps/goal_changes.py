@@ -135,9 +135,10 @@ class BacklogEditor:
         self._worked_on.setdefault(goal.id, (goal, []))[1].append(result.action)
 
     def release(self, result: ActionResult) -> None:
-        key = str(read_id(str(result.intent_id)))
+        intent_id = str(result.intent_id)
+        key = str(read_id(intent_id))
         self._released.add(key)
-        self._backlog.release_untried(key, counted=key in self._heartbeat.counted)
+        self._backlog.release_untried(intent_id, counted=key in self._heartbeat.counted)
 
     def decompose(self, decomposition: Decomposition) -> None:
         """Store a plan and commit its next steps."""

@@ -171,7 +171,9 @@ def _finish(
     text = answer.text
     read = f"{len(inquiry.pages)} {'page' if len(inquiry.pages) == 1 else 'pages'}"
     if not text:
-        summary = f"{read} on {inquiry.question!r} do not answer it"
+        summary = (
+            f"{read} on {inquiry.question!r} {'does' if len(inquiry.pages) == 1 else 'do'} not answer it"
+        )
         return _end(heartbeat, inquiry, outcome=ActionOutcome.PARTIAL, summary=summary, brought=summary)
     memory_ids: list[str] = []
     if inquiry.depth == Depth.DEEP or answer.worth_keeping:

@@ -88,7 +88,9 @@ def idle(heartbeat: HeartbeatState) -> NodeResult[HeartbeatState]:
     )
     if until is not None and following.due_at < until:
         # Spread the agents that wait for the new day.
-        following = NextHeartbeat(due_at=until + heartbeat.schedule.interval * abs(heartbeat.shift))
+        spread = until + heartbeat.schedule.interval * abs(heartbeat.shift)
+        hours = heartbeat.schedule.hours
+        following = NextHeartbeat(due_at=hours.at_or_after(spread) if hours else spread)
     heartbeat = heartbeat.with_state(
         idle_beats=idle_heartbeats,
         stale_beats=heartbeat.situation.stale_beats + 1,

@@ -14,6 +14,7 @@ from arbor.heartbeat.failure_modes import RecentActivity, notices_of
 from arbor.heartbeat.focus import foremost_percept
 from arbor.heartbeat.needs import Embedding, PlacedMemories, Placing
 from arbor.heartbeat.pacing import MESSAGE, NextHeartbeat, next_heartbeat
+from arbor.heartbeat.replies.items import Dropped
 from arbor.heartbeat.replies.reply import Reply
 from arbor.heartbeat.results import (
     MEANINGS,
@@ -39,7 +40,7 @@ from arbor.heartbeat.steps.new_memories import (
 )
 from arbor.heartbeat.steps.orientation import urgent_at, with_next
 from arbor.heartbeat.steps.round_trips import with_percepts_received
-from arbor.heartbeat.working_memory import PastHeartbeat, after_heartbeat, idle_intervals
+from arbor.heartbeat.working_memory import PastHeartbeat, after_heartbeat, idle_intervals, unknown_lines
 from arbor.memory.buffer import DEFAULT_LIFETIME, NewBufferItem
 from arbor.memory.importance import appraise
 from arbor.memory.trust import max_trust
@@ -143,6 +144,14 @@ def record(heartbeat: HeartbeatState) -> Steps[HeartbeatState]:
             *dict.fromkeys((match.path, match.reason) for match in heartbeat.boundary_matches if match.reason)
         ],
     )
+    heartbeat = heartbeat.with_dropped(
+        Dropped(
+            path="resolved",
+            value=text,
+            reason="it is no concern or question on your mind, in the words you see",
+        )
+        for text in unknown_lines(heartbeat.situation.working_memory, heartbeat.reply_or_empty.resolved)
+    )
     felt = total_valence(events_of(heartbeat.reply_or_empty, whole.results, whole.goal_changes))
     heartbeat, memory_id = yield from _store_memories(heartbeat, narrative, felt)
     heartbeat = with_percepts_received(
@@ -162,9 +171,10 @@ def record(heartbeat: HeartbeatState) -> Steps[HeartbeatState]:
         emotional_valence=felt if heartbeat.emotional_valence is None else heartbeat.emotional_valence,
         memory_id=memory_id,
     )
+    notes = len(heartbeat.reply_or_empty.memory_notes)
     return NodeResult(
         state=heartbeat,
-        changed=(f"remembered the heartbeat and {len(heartbeat.reply_or_empty.memory_notes)} notes",),
+        changed=(f"remembered the heartbeat and {notes} {'note' if notes == 1 else 'notes'}",),
     )
 
 

@@ -105,6 +105,10 @@ def identity_insights(heartbeat: HeartbeatState) -> Steps[HeartbeatState]:
             proposals.append(_proposal(insight, own, source=heartbeat.source))
         except ArborError as error:
             dropped.append(Dropped(path=path, value=insight.model_dump_json(), reason=str(error)))
+            continue
+        if unknown := [text for text in insight.evidence if read_id(text.strip()) not in own]:
+            reason = "evidence is a memory of yours, by its id; there is none with such an id"
+            dropped.append(Dropped(path=f"{path}.evidence", value="; ".join(unknown), reason=reason))
     outcome: ProposalOutcome = (yield Propose(proposals=proposals)) if proposals else ProposalOutcome()
     changed = _lines(
         ("proposed", outcome.made),

@@ -110,7 +110,7 @@ def further_sections(
 
 
 def fault_without_room(
-    heartbeat: HeartbeatState, asked_tokens: int, sections: Sequence[Mapping[str, Any]] = ()
+    heartbeat: HeartbeatState, asked_tokens: int, sections: Sequence[Mapping[str, Any]]
 ) -> str:
     """Return why the window has no room for a prompt of `asked_tokens` and a reply; empty if it has."""
     window = limits_of(heartbeat, [heartbeat.model]).window

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Self
 
@@ -140,10 +140,13 @@ class TurnLookup:
         order = keys.argsort(kind="stable")
         return type(self)(keys=keys[order], rows=rows[order])
 
-    def rows_beside(self, keys: Places, *, reach: int, most: int, among: Flags | None) -> Places:
+    def rows_beside(
+        self, keys: Places, *, reach: int, most: int, among: Flags | None, ids_of: Callable[[Places], Halves]
+    ) -> Places:
         """Return the rows within `reach` positions of these turns, at most `most` for each turn, unordered.
 
-        Stretches do not overlap: each begins where the one before it ends.
+        Stretches do not overlap: each begins where the one before it ends. Of too many rows, those with the lower positions are
+        returned, and of one position those with the lower ids.
         """
         if not len(keys):
             return np.empty(0, dtype=np.int64)
@@ -154,14 +157,18 @@ class TurnLookup:
         lengths = np.maximum(self.keys.searchsorted(seeds + reach, side="right") - starts, 0)
         stretch = np.arange(len(seeds)).repeat(lengths)
         firsts = lengths.cumsum() - lengths
-        rows: Places = self.rows[np.arange(len(stretch)) - (firsts - starts)[stretch]]
+        places = np.arange(len(stretch)) - (firsts - starts)[stretch]
+        rows: Places = self.rows[places]
         if among is not None:
             passing = among[rows]
-            rows, stretch = rows[passing], stretch[passing]
+            rows, stretch, places = rows[passing], stretch[passing], places[passing]
         # There are more than `most` rows only if several memories have the same position.
         if len(rows) and lengths.max() > most:
+            ids = ids_of(rows)
+            # The stretches are in order already, and stay where they are.
+            order = np.lexsort((ids[:, 1], ids[:, 0], self.keys[places], stretch))
             rank = np.arange(len(stretch)) - np.searchsorted(stretch, stretch)
-            rows = rows[rank < most]
+            rows = rows[order][rank < most]
         return rows
 
     @property

@@ -280,7 +280,9 @@ def _beside(search: MindSearch, rows: Places, passing: Flags | None) -> Places:
     found = search.image.rows[rows]
     within = found["session"] != UNNAMED
     keys = turn_keys(found["session"][within], found["position"][within])
-    return search.image.turns.rows_beside(keys, reach=REACH, most=MAX_BESIDE, among=passing)
+    return search.image.turns.rows_beside(
+        keys, reach=REACH, most=MAX_BESIDE, among=passing, ids_of=search.image.ids_of
+    )
 
 
 def _candidates(search: MindSearch, choice: Choice, rows: Places) -> Candidates:

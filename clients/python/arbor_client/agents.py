@@ -139,7 +139,7 @@ class Agents[C: (Arbor, AsyncArbor)](Group[C]):
 
     @operation
     def resume_all(self) -> Call[ChangedAgents]:
-        """Resume the paused agents of the tenant, except those that were paused already when all were paused last."""
+        """Resume the paused agents of the tenant, except those that were paused one by one."""
         return post(ChangedAgents, "/resume-agents")
 
     @operation

@@ -24,9 +24,8 @@ from apps.authority.services.grants import (
     holder_name,
     revoke_capability,
 )
-from arbor.agents.capabilities import SCHEME
 from arbor.authority.constraints import Constraints, constraints_from_input
-from arbor.authority.grants import CAPABILITY_PREFIX, DEFAULT_DEPTH, action_resource
+from arbor.authority.grants import CAPABILITY_PREFIX, DEFAULT_DEPTH, named_resource
 from config.cli.kit.declarations import ExitCode, Output, is_given
 from config.cli.kit.lookup import find_id
 from config.cli.kit.output import short, stamp, table
@@ -63,7 +62,7 @@ def grant(agent: ChosenAgent, /, *, resource: str, depth: int | None, **limits: 
     """Grant a capability to an agent."""
     row = grant_capability(
         agent_id=agent.id,
-        resource=_resource_uri(resource),
+        resource=named_resource(resource),
         constraints=_build_constraints(limits),
         depth=DEFAULT_DEPTH if depth is None else depth,
         actor=actor(),
@@ -87,7 +86,7 @@ def delegate(
     row = delegate_capability(
         capability_id=find_id(agent, CapabilityGrant, capability.removeprefix(CAPABILITY_PREFIX)),
         to_agent_id=other.id,
-        resource=_resource_uri(resource) if resource is not None else "",
+        resource=named_resource(resource) if resource is not None else "",
         constraints=_build_constraints(limits),
         depth=depth,
         actor=actor(),
@@ -123,10 +122,6 @@ def why(agent: ChosenAgent, *, resource: str) -> Output:
         text=escape(text + tried),
         code=ExitCode.DONE if found.granted else ExitCode.FAILED,
     )
-
-
-def _resource_uri(resource: str) -> str:
-    return resource if resource.startswith(SCHEME) else action_resource(resource)
 
 
 def _build_constraints(limits: dict[str, Any]) -> Constraints:

@@ -226,7 +226,7 @@ def pause_all(tenant: Tenant, *, reason: str) -> Output:
 
 @in_tenant_transaction
 def resume_all(tenant: Tenant) -> Output:
-    """Resume the paused agents of a tenant, except those that were paused before all were."""
+    """Resume the paused agents of a tenant, except those that were paused one by one."""
     resumed = resume_all_agents(actor=actor())
     return Output(
         {"tenant": tenant.slug, "resumed": resumed}, text=f"Resumed agents of {tenant.slug}: {resumed}."

@@ -237,7 +237,7 @@ _agent = group(
     ),
     tenant_command(
         "resume-all",
-        "Resume the paused agents of a tenant, except those that were paused before all were.",
+        "Resume the paused agents of a tenant, except those that were paused one by one.",
         run="agents.lifecycle:resume_all",
         examples=("arbor agent resume-all --tenant acme",),
     ),

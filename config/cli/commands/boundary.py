@@ -42,7 +42,7 @@ BOUNDARY = group(
             type=SHARE,
             default=0.0,
             show_default=True,
-            help="From 0 (absolute) to 1 (negotiable).",
+            help="With `--response negotiate`: from 0 (absolute) to 1 (negotiable).",
         ),
         option(
             "--importance", type=SHARE, default=0.5, show_default=True, help="Its rank among the boundaries."

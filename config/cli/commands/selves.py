@@ -8,7 +8,7 @@ import click
 
 from arbor.selves.history import GROWTH_LOG, PartKind
 from arbor.selves.memory_filters import FilterEffect
-from arbor.selves.proposals import ProposalKind
+from arbor.selves.proposals import PERSON_CONFIDENCE, ProposalKind
 from arbor.selves.values import (
     DEFAULT_CONFIDENCE,
     DEFAULT_STABILITY,
@@ -205,7 +205,11 @@ _proposal = group(
             help="Its kind.",
         ),
         option(
-            "--confidence", type=SHARE, default=0.7, show_default=True, help="Your confidence, from 0 to 1."
+            "--confidence",
+            type=SHARE,
+            default=PERSON_CONFIDENCE,
+            show_default=True,
+            help="Your confidence, from 0 to 1.",
         ),
         run="selves.proposals:add",
         examples=('arbor self proposal add Vega "The river floods in March."',),

@@ -6,6 +6,7 @@ its own settings in its own environment after the fork. It opens no connection a
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import ctypes
 import gc
@@ -162,6 +163,8 @@ def run(descriptor: int) -> None:
     channel = socket.socket(fileno=descriptor)
     os.set_inheritable(channel.fileno(), False)
     load(LOADED_FIRST)
+    # As in `config.cli.main.run`: the interpreter would look for garbage at the exit of each part.
+    atexit.register(gc.freeze)
     run_part(serve(channel))
 
 

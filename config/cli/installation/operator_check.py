@@ -68,6 +68,7 @@ def _is_unchanged(known: _CheckedCredentials) -> bool:
 def _sign_in(username: str, password: str, address: str) -> User | None:
     if not is_storable(username):
         return None
+    username = User.normalize_username(username)
     try:
         require_sign_in_allowed(username=username, address=address)
     except LimitReached:

@@ -96,7 +96,7 @@ def _endorse_agents() -> None:
 
 def _create_operator() -> tuple[str, bool]:
     """Create the first operator's account; return its name, and whether it is new."""
-    name = env.str("ARBOR_OPERATOR", default="operator")
+    name = User.normalize_username(env.str("ARBOR_OPERATOR", default="operator"))
     if User.objects.filter(username=name).exists():
         return name, False
     folder = secret_folder()

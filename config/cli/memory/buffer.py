@@ -11,6 +11,7 @@ import structlog
 from apps.memories.models import BufferItem
 from apps.memories.services.recall.search import embed_for_agent
 from apps.memories.services.retention.buffer import BufferSearch, add_buffer_items, promote, search_buffers
+from apps.memories.services.store.appraisal import word_lists
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import EmbeddingFailed
 from arbor.memory.buffer import NewBufferItem
@@ -78,7 +79,7 @@ def add_item(agent: ChosenAgent, *, text: str, lasts: timedelta, importance: flo
     item = NewBufferItem(content=text, lasts=lasts, importance=importance, source=OPERATOR)
     (item_id,) = add_buffer_items(agent_id=agent.id, items=[item])
     audit_act(agent, f"added an item to the buffer of {agent.name}", item_id=item_id)
-    value = {"agent": agent.name, "id": item_id, "importance": item.appraised_importance}
+    value = {"agent": agent.name, "id": item_id, "importance": item.appraised_importance(word_lists())}
     return Output(
         value,
         text=f"{agent.name} keeps it in the buffer for {format_duration(lasts)}.\n[dim]{item_id}[/dim]",

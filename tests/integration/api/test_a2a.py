@@ -99,6 +99,7 @@ def test_a_bad_call_gets_the_code_of_its_error(owner: Caller, address: str, body
         ({"parts": [{"text": "a\0b"}]}, -32602),
         ({"parts": [{"text": "x" * 8_001}]}, -32602),
         ({"parts": [{"url": "https://example.org/a.png"}]}, -32005),
+        ({"parts": [{"text": "See.", "url": "https://example.org/a.png"}]}, -32005),
         ({"taskId": "nonsense"}, -32001),
     ],
 )

@@ -60,7 +60,12 @@ def test_two_changes_of_a_mapping_at_once_both_stay(
     hook = owner.post("/hooks", {"name": "alarms", "agent_id": vega["id"]}).json()["hook"]
     address = f"/hooks/{hook['id']}"
     with tenant_transaction(tenant.id):
-        change_hook(hook_id=UUID(hook["id"]), actor="test", mapping={**hook["mapping"], "title": "{a}"})
+        change_hook(
+            hook_id=UUID(hook["id"]),
+            actor="test",
+            mapping={**hook["mapping"], "title": "{a}"},
+            urgent_from=None,
+        )
         other = in_own_connection(lambda: owner.send("patch", address, {"mapping": {"text": "{b}"}}))
         await_blocked_session()
     other.join(20)

@@ -130,6 +130,13 @@ def test_a_mapping_turns_json_into_a_percept(ada: Agent) -> None:
     assert (percept.detail["event"], percept.detail["importance"]) == ("alarm.raised", 1.0)
 
 
+def test_a_delivery_with_nul_characters_is_perceived(ada: Agent) -> None:
+    made = new_hook(ada, mapping=MAPPING)
+    body = {"type": "al\0arm", "from": "we\0ir", "data": {"title": "High\0water"}}
+    assert standard_request(made.secret, body).post(made.hook.key).status_code == 202
+    assert "\0" not in deliveries_of(made.hook)[0].event
+
+
 def test_a_named_header_signs_too(ada: Agent) -> None:
     made = new_hook(ada, signature_header="X-Weir-Signature", secret="weir-3-shared-secret")
     assert made.secret == "weir-3-shared-secret"

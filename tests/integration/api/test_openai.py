@@ -8,10 +8,12 @@ from uuid import UUID
 
 import pytest
 from django.db import DataError, InterfaceError, OperationalError
+from django.test import RequestFactory
 from psycopg.errors import QueryCanceled
 
 from apps.api import authentication, reply_streams
 from apps.api.openai import api as openai_routes
+from apps.api.openai.errors import unknown_operation
 from apps.contacts.models import ChatMessage
 from apps.tenants.models import Role, Tenant
 from apps.tenants.scope import tenant_transaction
@@ -63,6 +65,11 @@ def test_an_unknown_path_names_the_served_paths(owner: Caller, method: str, path
     assert answer.status_code in (404, 405)
     assert (error["type"], error["code"]) == ("invalid_request_error", "unknown_url")
     assert "POST /v1/chat/completions" in error["message"]
+
+
+def test_a_request_that_django_refuses_has_no_code(rf: RequestFactory) -> None:
+    answer = json.loads(unknown_operation(rf.get("/v1/models"), status=400).content)
+    assert (answer["error"]["message"], answer["error"]["code"]) == ("the request cannot be answered", None)
 
 
 @pytest.mark.parametrize(

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
+from apps.knowledge.services import skills
 from tests.integration.skills.conftest import skill_text
 from tests.support.api import Caller
 
 
 def test_a_skill_is_stored_chosen_and_deleted(
-    owner: Caller, viewer: Caller, outsider: Caller, vega: dict[str, Any]
+    owner: Caller,
+    viewer: Caller,
+    outsider: Caller,
+    vega: dict[str, Any],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     body = {"text": skill_text("lamps")}
     assert viewer.send("post", "/skills", body).status_code == 403
@@ -27,6 +34,9 @@ def test_a_skill_is_stored_chosen_and_deleted(
     chosen = owner.send("put", active, {"names": ["lamps"]}).json()["items"]
     assert [skill["name"] for skill in chosen] == ["lamps"]
     assert owner.get("/skills/lamps").json()["users"] == [{"id": vega["id"], "name": "Vega"}]
+    monkeypatch.setattr(skills, "USERS_SHOWN", 0)
+    bounded = owner.get("/skills/lamps").json()
+    assert (bounded["agents"], bounded["users"]) == (1, [])
     assert owner.send("delete", "/skills/lamps").status_code == 422
     assert outsider.get("/skills/lamps").status_code == 404
     assert outsider.get(active).status_code == 404

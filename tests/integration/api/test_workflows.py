@@ -7,9 +7,11 @@ from uuid import UUID
 
 import pytest
 
+from apps.agents.models import Agent
 from apps.tenants.models import Tenant
 from apps.workflows.services import definitions
 from apps.workflows.services.legs import advance_run
+from arbor.ids import uuid7
 from tests.factories.workflows import SOURCE
 from tests.support.api import Caller
 
@@ -36,7 +38,10 @@ def test_an_operator_defines_a_workflow(
     changed = operator.send("patch", address, {"schedule": schedule, "source": f"{SOURCE} "}).json()
     assert (changed["version"], changed["zone"]) == (2, "Europe/Berlin")
     assert viewer.get(address, version=1).json()["source"] == SOURCE
-    lacking = operator.send("patch", address, {"schedule": {"cron": "0 7 * * *"}})
+    later = operator.send("patch", address, {"schedule": {"cron": "0 8 * * *"}}).json()
+    kept = (later["cron"], later["zone"], later["scheduled_input"])
+    assert kept == ("0 8 * * *", "Europe/Berlin", {"topic": "rain"})
+    lacking = operator.send("patch", address, {"schedule": {"input": {}}})
     assert (lacking.status_code, "the input needs topic" in lacking.json()["detail"]) == (422, True)
     assert operator.send("patch", address, {"agent": "nobody"}).status_code == 404
     faulty = operator.post("/workflows/check", {"source": "digraph g { a [type=magic] }"})
@@ -58,6 +63,14 @@ def test_every_step_with_a_wrong_model_is_named(operator: Caller, path: str, fie
     assert refused.status_code == 422
     for name in ("ask", "reply"):
         assert f"step {name}: a model handle begins with" in refused.json()["detail"]
+
+
+def test_a_workflow_of_an_agent_destroyed_meanwhile_is_not_found(
+    operator: Caller, tenant: Tenant, vega: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(definitions, "find_agent", lambda _name: Agent(id=uuid7(), tenant_id=tenant.id))
+    refused = operator.post("/workflows", {"name": "review", "source": SOURCE, "agent": "Vega"})
+    assert (refused.status_code, refused.json()["detail"]) == (404, "there is no such agent in this tenant")
 
 
 def test_a_workflow_beyond_the_limit_is_a_conflict(

@@ -103,6 +103,12 @@ def test_each_check_finds_its_fault(name: str, superuser: psycopg.Connection[Any
     assert name in find_faults(superuser, slots)
 
 
+def test_a_round_trip_without_a_call_is_found(superuser: psycopg.Connection[Any], slots: list[Slot]) -> None:
+    superuser.execute("DELETE FROM calls_ledgerentry")
+    superuser.execute("DELETE FROM calls_externalcall")
+    assert audit(superuser, slots)[Fault.DOUBLED]["round trips without exactly one call"] == 2
+
+
 def test_a_slot_without_a_heartbeat_is_lost(superuser: psycopg.Connection[Any], slots: list[Slot]) -> None:
     _, slot_at = slots[0]
     superuser.execute("DELETE FROM heartbeats_heartbeat WHERE slot_at = %s", [slot_at])

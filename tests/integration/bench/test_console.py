@@ -35,7 +35,7 @@ def session(postgres: EmbeddedPostgres, database: None) -> Iterator[psycopg.Conn
 def test_pages_of_copied_agents_are_measured(session: psycopg.Connection[Any], settings: Any) -> None:
     settings.ARBOR_DEFAULT_MODEL = "reflex/rules"
     seed_builtin_templates()
-    busy = fill(session, agents=AGENTS, tenants=3, beats=HEARTBEATS, busy_beats=BUSY_HEARTBEATS)
+    busy = fill(session, agents=AGENTS, tenants=3, heartbeats=HEARTBEATS, busy_heartbeats=BUSY_HEARTBEATS)
 
     # The five agents that were copied have had heartbeats too.
     assert _count(session, "agents_agent") == AGENTS + 5

@@ -197,7 +197,7 @@ def test_the_sweep_resends_a_lost_turn_and_fails_it_after_an_hour(
     age_conversations(agent, LONGEST_WAIT)
     close_conversations()
     with tenant_transaction(agent.tenant_id):
-        assert "no worker answered within" in ChatMessage.objects.get(speaker=Speaker.AGENT).error
+        assert "no worker answered within 60 minutes" in ChatMessage.objects.get(speaker=Speaker.AGENT).error
 
 
 def test_a_conversation_continues_until_it_is_idle(agent: Agent) -> None:

@@ -30,3 +30,4 @@ def test_flower_needs_the_role_of_accounts_alone() -> None:
     assert not check.accepts("root", "wrong", "127.0.0.1")
     assert not check.accepts("ann", PASSWORD, "127.0.0.1")
     assert check.accepts("root", PASSWORD, "127.0.0.1")
+    assert check.accepts("ｒｏｏｔ", PASSWORD, "127.0.0.1"), "as in the console, wide letters are normalized"

@@ -63,6 +63,14 @@ def test_the_whole_installation_is_suspended_and_resumed(arbor: Arbor, one_tenan
     assert Tenant.objects.using(OPS).get().status == "active"
 
 
+def test_a_tenant_that_was_suspended_alone_since_stays_suspended(arbor: Arbor, one_tenant: str) -> None:
+    arbor("tenant", "suspend-all", "--reason", "drill")
+    arbor("tenant", "resume", "acme")
+    arbor("tenant", "suspend", "acme")
+    assert arbor("tenant", "resume-all", "--json").json == {"resumed": []}
+    assert Tenant.objects.using(OPS).get().status == "suspended"
+
+
 def test_a_setting_names_the_tenant_of_commands(
     arbor: Arbor, two_tenants: tuple[str, str], settings: Any
 ) -> None:

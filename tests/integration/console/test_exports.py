@@ -161,3 +161,4 @@ def test_pages_that_list_other_rows_are_exported_too(viewer: Client, world: Worl
         lines = list(csv.DictReader(io.StringIO(texts["csv"])))
         assert [row[column] for row in rows] == [line[column] for line in lines] != []
         assert viewer.get(reverse(page), {"export": "xml"}).status_code == 404
+        assert viewer.get(reverse(page), {"export": "csv", "agent": "Nobody"}).status_code >= 400

@@ -91,6 +91,7 @@ def test_an_agent_beyond_the_suggested_ones_is_given_by_name(
         ({"agent": "x"}, "there is no agent"),
         ({"secret": "short"}, "16 to 200"),
         ({"kind": "github", "signature_header": "X-Sig"}, "only a hook of the kind json"),
+        ({"kind": "github"}, "only the kind json has a mapping"),
         ({"urgent_from": "2"}, "less than or equal to 1"),
         ({"act": "try", "sample": "{"}, "not JSON"),
         ({"act": "try", "sample": "{}"}, "neither a title nor a text"),

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.test import Client
 from django.urls import reverse
 
 from apps.memories.models import Pin
 from apps.tenants.scope import tenant_transaction
+from tests.factories.agents import AgentFactory
 from tests.factories.memories import MemoryAccessFactory, MemoryFactory
 from tests.support.console import World, page_of, page_text
 
@@ -35,6 +38,16 @@ def test_an_operator_pins_and_unpins_a_memory(operator: Client, viewer: Client, 
     refusal = operator.post(act, {"act": "pin"}, follow=True).content.decode()
     assert "restore memories before you pin them" in refusal
     assert "pin-memory" not in refusal
+
+
+def test_a_quota_that_is_exceeded_is_above_one_hundred_percent(
+    viewer: Client, world: World, settings: Any
+) -> None:
+    settings.ARBOR_MEMORY_QUOTA = 2
+    with tenant_transaction(world.tenant.id):
+        agent = AgentFactory()
+        MemoryFactory.create_batch(3, agent=agent)
+    assert "150 %" in page_text(viewer, f"{reverse('admin:memory-quotas')}?agent={agent.id}")
 
 
 def test_the_quotas_page_shows_types_and_candidates(viewer: Client, world: World) -> None:

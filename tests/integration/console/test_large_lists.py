@@ -127,9 +127,11 @@ def test_filters_read_the_latest_rows(large_world: World, operator: Client) -> N
 
 def test_figures_and_exports_say_that_there_is_more(large_world: World, operator: Client) -> None:
     with tenant_transaction(large_world.tenant.id):
-        page = replace(fleet.read_fleet(), calls=LIMIT, cost=Decimal(2), sampled=True)
+        page = replace(
+            fleet.read_fleet(), calls=LIMIT, cost=Decimal(2), sampled=True, due=LIMIT, under_way=LIMIT
+        )
     cards = render_to_string("console/parts/fleet_cards.html", {"fleet": page})
-    for text in (f"the newest {LIMIT} calls", "$2.00+", "0+ <small>done"):
+    for text in (f"the newest {LIMIT} calls", "$2.00+", "0+ <small>done", f"{LIMIT}+ <small>{LIMIT}+ under"):
         assert text in cards
     memories = operator.get(reverse("admin:memories_memory_changelist")).content.decode()
     assert "Export of at most 10,000<" in memories

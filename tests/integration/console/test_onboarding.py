@@ -11,6 +11,7 @@ from apps.agents.models import Agent
 from apps.fleet.accounts import open_sessions
 from apps.heartbeats.services.inline import run_heartbeat_now
 from apps.queues import captured
+from apps.tenants.middleware import VISIT_KEY
 from apps.tenants.models import Membership, Role, Tenant, User
 from apps.tenants.scope import OPS, tenant_transaction
 from tests.factories.agents import AgentFactory
@@ -78,6 +79,10 @@ def test_the_first_step_without_a_tenant_creates_one(root: Client) -> None:
     member = Membership.own.using(OPS).get(tenant__slug="acme-sohne")
     assert member.role == Role.OWNER
     assert "model" in steps(root)
+    root.post(reverse("admin:tenant-visit"), {"tenant": str(member.tenant_id), "reason": "a look"})
+    assert VISIT_KEY in root.session
+    root.post(reverse("admin:tenant-create"), {"name": "Globex"})
+    assert VISIT_KEY not in root.session
     repeated = root.post(reverse("admin:tenant-create"), {"name": "Acme & Söhne"}, follow=True)
     assert "there is a tenant &#x27;acme-sohne&#x27; already" in repeated.content.decode()
 

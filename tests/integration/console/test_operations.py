@@ -167,14 +167,16 @@ def test_all_agents_are_paused_and_resumed(operator: Client, world: World, agent
     assert schedule.next_due_at <= timezone.now() + timedelta(seconds=schedule.interval_s)
 
 
-def test_a_second_pause_of_all_is_undone_with_the_first(
-    operator: Client, world: World, agents: list[Agent]
+@pytest.mark.parametrize("pauses_after", [0, 1])
+def test_agents_that_were_paused_one_by_one_stay_paused(
+    operator: Client, world: World, agents: list[Agent], pauses_after: int
 ) -> None:
     act(operator, "pause-all", confirm="acme")
     with tenant_transaction(world.tenant.id):
         resume_agent(agent_id=agents[1].id, actor="user:ann")
         pause_agent(agent_id=agents[1].id, actor="user:ann")
-    act(operator, "pause-all", confirm="acme")
+    for _ in range(pauses_after):
+        act(operator, "pause-all", confirm="acme")
     act(operator, "resume-all", confirm="acme")
     assert [states(world)[name] for name in ("Ada", "Bo", "Cy")] == ["active", "paused", "paused"]
 

@@ -21,6 +21,7 @@ from apps.console import paging
 from apps.console.alarms import FINDINGS_SHOWN, Alarm
 from apps.console.listing import ROWS_A_PAGE, ConsoleAdmin, ReadOnly
 from apps.console.pages.fleet import read_fleet
+from apps.console.pages.memory import read_memory
 from apps.contacts.models import Channel, Hook, SignalWebhook
 from apps.fleet.models import SavedSeed
 from apps.knowledge.models import Document
@@ -33,7 +34,7 @@ from apps.tools.models import ToolServer
 from apps.workflows.models import Workflow
 from tests.factories.agents import AgentFactory
 from tests.factories.heartbeats import HeartbeatFactory
-from tests.factories.memories import MemoryFactory
+from tests.factories.memories import EpisodeFactory, MemoryFactory
 from tests.support.console import World, list_of, page_of
 from tests.support.console_crawls import snapshot
 
@@ -123,6 +124,16 @@ def test_memories_are_searched_by_words_within_one_agent(viewer: Client, world: 
     page = viewer.get(address, {**query, "agent__id__exact": str(world.agent.id)}).content.decode()
     assert "The bridge was closed." in page
     assert "It is about the river." not in page
+
+
+def test_a_summary_is_not_beside_the_memories_of_its_episode(world: World) -> None:
+    with tenant_transaction(world.tenant.id):
+        episode = EpisodeFactory(agent=world.agent)
+        summary, first, second = (
+            MemoryFactory(agent=world.agent, episode=episode, sequence=place) for place in range(3)
+        )
+        assert read_memory(first).beside == [first, second]
+        assert read_memory(summary).beside == []
 
 
 def test_a_memory_is_found_by_its_id(viewer: Client, world: World) -> None:
@@ -240,7 +251,10 @@ def test_the_first_page_says_that_no_model_is_in_use(viewer: Client, world: Worl
 def test_the_bars_of_the_fleet_have_all_counted_heartbeats(world: World) -> None:
     with tenant_transaction(world.tenant.id):
         HeartbeatFactory(agent=world.agent, started_at=datetime.now(UTC) - timedelta(hours=23, minutes=59))
+        for _ in range(2):
+            HeartbeatFactory(agent=AgentFactory(), status="running")
         fleet = read_fleet()
+    assert max(hour.done_height + hour.skipped_height + hour.failed_height for hour in fleet.hours) == 100
     assert sum(hour.total for hour in fleet.hours) == fleet.done + fleet.failed + fleet.skipped
 
 

@@ -64,5 +64,8 @@ def test_a_rollback_without_a_chosen_part_restores_nothing(operator: Client, wor
     payload = {"agent": str(world.agent.id), "version": str(before)}
     refused = operator.post(reverse("admin:self-rollback"), payload, follow=True).content.decode()
     assert "choose at least one part of the self" in refused
+    long = payload | {"part": ["aspect"], "reason": "x" * 501}
+    refused = operator.post(reverse("admin:self-rollback"), long, follow=True).content.decode()
+    assert "a reason must have at most 500 characters" in refused
     with tenant_transaction(world.tenant.id):
         assert IdentityAspect.objects.get(content="rash").status == "held"

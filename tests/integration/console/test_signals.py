@@ -39,7 +39,8 @@ def test_an_agents_page_links_to_its_signals(agent: Agent, as_role: SignIn) -> N
     viewer = as_role(Role.VIEWER)
     link = f"{reverse('admin:signals')}?agent={agent.id}"
     assert link in viewer.get(reverse("admin:agents_agent_change", args=[agent.id])).content.decode()
-    assert "agent.created" in page(viewer, agent=str(agent.id))
+    for named in (str(agent.id), agent.public_id, agent.name.lower()):
+        assert "agent.created" in page(viewer, agent=named)
 
 
 def test_an_update_of_the_page_has_only_the_rows(agent: Agent, as_role: SignIn) -> None:

@@ -324,10 +324,11 @@ def test_two_accounts_of_one_name_are_never_created(database: None, monkeypatch:
     assert PlatformEvent.objects.using(OPS).get().message == "created account ann"
 
 
-def test_a_person_signs_in_and_changes_their_password(database: None) -> None:
-    create_account(username="ann", password=OLD_PASSWORD, actor="cli:tests")
+@pytest.mark.parametrize("given", ["ann", "ａｎｎ"])
+def test_a_person_signs_in_and_changes_their_password(database: None, given: str) -> None:
+    create_account(username=given, password=OLD_PASSWORD, actor="cli:tests")
     client = Client()
-    client.post(reverse("admin:login"), {"username": "ann", "password": OLD_PASSWORD})
+    client.post(reverse("admin:login"), {"username": given, "password": OLD_PASSWORD})
     assert User.objects.get().last_login is not None
     changed = client.post(
         reverse("admin:password_change"),

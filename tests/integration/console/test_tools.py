@@ -61,6 +61,9 @@ def test_an_operator_adds_a_server_and_allows_its_tool(
     terms = {"act": "allow", "cost": "7", "fingerprint": tool.fingerprint, "for": "chosen"}
     assert viewer.post(act, terms).status_code == 403
     assert "choose at least one agent" in operator.post(act, terms, follow=True).content.decode()
+    for whose in ({}, {"for": "some"}):
+        refused = operator.post(act, {"act": "allow", **whose}, follow=True).content.decode()
+        assert "for all or for chosen agents" in refused
     stale = {**terms, "for": "all", "fingerprint": "0" * 64}
     assert "has changed since you saw it" in operator.post(act, stale, follow=True).content.decode()
     page = operator.post(act, {**terms, "agent": [str(world.agent.id)]}, follow=True).content.decode()

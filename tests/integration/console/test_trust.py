@@ -60,6 +60,7 @@ def test_an_invalid_form_changes_nothing(operator: Client, world: World) -> None
         {"act": "tier", "tier": "veteran", "reason": "x" * 501},
         {"act": "rule", "resource": "recall", "mode": "perhaps"},
         {"act": "rule", "resource": "arbor://nothing/here", "mode": "ask"},
+        {"act": "rule", "resource": " ", "mode": "allow"},
         {"act": "rule", "resource": "arbor://shell/**", "mode": "allow"},
     ):
         assert "Nothing was done" in _post(operator, world, **invalid)

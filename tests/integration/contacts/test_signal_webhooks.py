@@ -11,6 +11,7 @@ from uuid import UUID
 
 import pytest
 from django.db import connections
+from django.db.models import F
 
 from apps.agents.models import Agent
 from apps.audit.models import AuditEvent
@@ -364,6 +365,24 @@ def test_a_delivery_without_its_signals_fails(
     run_posts(messages)
     assert "deleted by age" in deliveries_of(webhook)[0].error
     assert len(web.requests) == 1
+
+
+def test_a_failed_request_without_its_signals_is_not_retried(
+    agent: Agent, messages: list[TaskMessage], web: WebReceiver
+) -> None:
+    webhook = make_webhook(agent, web.url).webhook
+    web.statuses = [503]
+    emit_goals(agent, "first")
+    run_posts(messages)
+    with tenant_transaction(agent.tenant_id):
+        # As if the signals were deleted: they are not read again.
+        SignalWebhook.objects.update(position=F("failed_end"))
+    emit_goals(agent, "second")
+    make_due(webhook)
+    assert run_posts(messages) == [1]
+    failed, following = deliveries_of(webhook)
+    assert (failed.status, following.status) == ("failed", "confirmed")
+    assert "deleted by age" in failed.error
 
 
 def test_a_paused_webhook_sends_nothing_again(

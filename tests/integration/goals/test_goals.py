@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from uuid import UUID, uuid4
@@ -11,6 +12,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from apps.agents.models import Agent, Percept
+from apps.audit.models import AuditEvent
 from apps.goals.models import Goal, Intent, ProgressNote
 from apps.goals.services.acts import REASON_LENGTH, GoalEdit, abandon_latest_plan, change_goal
 from apps.goals.services.backlogs import lock_backlog, save_backlog
@@ -64,6 +66,30 @@ def test_the_reason_of_people_and_programs_has_one_limit(agent_id: UUID) -> None
         change_goal(agent_id=agent_id, goal_id=goal.id, change=edit, actor="test")
     with pytest.raises(Invalid, match="at most 500 characters"):
         abandon_latest_plan(agent_id=agent_id, goal_id=goal.id, reason=edit.reason, actor="test")
+
+
+@pytest.mark.parametrize(
+    ("edit", "refusal"),
+    [
+        (GoalEdit(note=" "), "there is nothing to change"),
+        (GoalEdit(reason="It is dry."), "there is nothing to change"),
+        (GoalEdit(note="Half of the bank.", reason="It is dry."), "belongs to a new state"),
+    ],
+)
+def test_an_edit_without_effect_is_refused(agent_id: UUID, edit: GoalEdit, refusal: str) -> None:
+    goal = create_goal(agent_id=agent_id, title="Map")
+    with pytest.raises(Invalid, match=refusal):
+        change_goal(agent_id=agent_id, goal_id=goal.id, change=edit, actor="test")
+
+
+@pytest.mark.parametrize(
+    "edit", [GoalEdit(state=GoalState.QUEUED), GoalEdit(state=GoalState.COMPLETED, fraction=1.0)]
+)
+def test_the_reason_of_a_new_state_is_audited(agent_id: UUID, edit: GoalEdit) -> None:
+    goal = create_goal(agent_id=agent_id, title="Map", source=GoalSource.USER_REQUEST)
+    change = replace(edit, reason=" The ford is closed. ")
+    change_goal(agent_id=agent_id, goal_id=goal.id, change=change, actor="test")
+    assert AuditEvent.objects.get().message.endswith(": The ford is closed.")
 
 
 def test_two_open_goals_do_not_share_a_title(agent_id: UUID) -> None:

@@ -180,8 +180,8 @@ def test_agents_that_did_a_like_step_are_named_with_their_results(
     send_message("Have somebody draw a map of the south reef.")
     assert HANDLERS not in heartbeats.run(reply_of())
     for topic, output, failed, shown in (
-        ("the reef", "It is drawn.", False, "Bert: completed 1 of 1 steps, 1 tries each"),
-        ("the sea", "The ink is gone.", True, "Bert: completed 1 of 2 steps, 1 tries each"),
+        ("the reef", "It is drawn.", False, "Bert: completed 1 of 1 step, 1 try each"),
+        ("the sea", "The ink is gone.", True, "Bert: completed 1 of 2 steps, 1 try each"),
     ):
         run = start_workflow(workflow, topic=topic)
         fleet.run()

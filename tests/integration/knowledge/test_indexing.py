@@ -16,7 +16,7 @@ from apps.knowledge.services import indexing, passages
 from apps.knowledge.services.documents import reindex_document
 from apps.knowledge.services.indexing import MAX_ATTEMPTS, index_document
 from apps.knowledge.services.indexing_job import index_due_documents
-from apps.memories.models import EmbedderFault
+from apps.memories.models import EmbedderFault, EmbeddingCacheEntry
 from apps.memories.services.embedding.embedding import embed_texts
 from apps.signals.services.reading import read_latest_signals
 from apps.tenants.models import Tenant, TenantStatus
@@ -27,7 +27,7 @@ from arbor.knowledge.values import IndexingStatus
 from arbor.memory.text.lexical import document_vector
 from tests.integration.knowledge.conftest import ACTOR, HANDBOOK, Add, Index, reread
 from tests.support.document_files import docx, pdf
-from tests.support.embedders import RemoteEmbedder
+from tests.support.embedders import RemoteEmbedder, forget_vectors
 
 LONG = "\n\n".join(
     f"# Part {number}\n\n" + f"Sentence about topic {number}. " * 60 for number in range(8)
@@ -210,10 +210,16 @@ def test_a_killed_reader_does_not_make_a_file_unreadable(
     assert (stored.indexing, stored.failures, stored.error) == (IndexingStatus.INDEXED, 0, "")
 
 
-def test_unchanged_passages_keep_their_vectors(add: Add, index: Index, remote: RemoteEmbedder) -> None:
+def test_unchanged_passages_keep_their_vectors(
+    add: Add, index: Index, remote: RemoteEmbedder, tenant: Tenant, monkeypatch: pytest.MonkeyPatch
+) -> None:
     document = add(content=LONG).document
     index(document)
     embedded = len(remote.asked)
+    # Vectors must come from the passages, not from a cache.
+    forget_vectors(monkeypatch)
+    with tenant_transaction(tenant.id):
+        EmbeddingCacheEntry.objects.all().delete()
     add(content=LONG.replace(b"topic 7", b"theme 7"))
     index(document)
     assert 0 < len(remote.asked) - embedded < embedded / 2

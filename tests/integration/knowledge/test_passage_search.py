@@ -6,15 +6,26 @@ from typing import Any
 
 import psycopg
 import pytest
+from django.db import connections
 
 from apps.agents.models import Agent
 from apps.knowledge.models import DocumentVersion, Passage, PassageTerm
 from apps.knowledge.services.categories import set_categories
 from apps.knowledge.services.documents import withdraw_document
-from apps.knowledge.services.passage_search import PassageQuery, passage_candidates, search_passages
+from apps.knowledge.services.passage_queries import ITERATIVE_SCAN
+from apps.knowledge.services.passage_search import (
+    ALWAYS_EXACT,
+    PassageQuery,
+    passage_candidates,
+    passage_statement,
+    passage_values,
+    passages_from,
+    query_vector_of,
+    search_passages,
+)
 from apps.knowledge.services.search import search_my_memories
 from apps.tenants.models import Tenant
-from apps.tenants.scope import tenant_transaction
+from apps.tenants.scope import APP, tenant_transaction
 from arbor.errors import Invalid
 from arbor.memory.text.lexical import query_terms, query_vector
 from tests.integration.knowledge.conftest import ACTOR, Add, Index
@@ -137,12 +148,21 @@ def test_withdrawn_documents_are_not_found(tenant: Tenant, library: Any) -> None
     assert "travel.md" not in names_found(tenant, "Who approves flights?")
 
 
-@pytest.mark.parametrize("exact", [0, 8_000])
-def test_hnsw_finds_what_the_exact_search_finds(
-    tenant: Tenant, library: Any, settings: Any, exact: int
-) -> None:
-    settings.ARBOR_SEARCH_EXACT_PASSAGES = exact
-    assert names_found(tenant, "Who approves flights?")[0] == "travel.md"
+def test_hnsw_finds_what_the_exact_search_finds(tenant: Tenant, library: Any) -> None:
+    query = PassageQuery(text="Who approves flights?")
+    vector = query_vector_of(tenant_id=tenant.id, text=query.text)
+    near, similarities = {}, {}
+    with tenant_transaction(tenant.id), connections[APP].cursor() as cursor:
+        cursor.execute(ITERATIVE_SCAN)
+        for exact in (0, ALWAYS_EXACT):
+            values = passage_values(query, vector, exact=exact) | {"tenant": tenant.id}
+            cursor.execute(passage_statement(), values)
+            rows = cursor.fetchall()
+            near[exact] = rows[0][1]
+            similarities[exact] = {passage.name: passage.similarity for passage in passages_from(rows)}
+    assert near == {0: len(FILES), ALWAYS_EXACT: 0}
+    assert similarities[0] == pytest.approx(similarities[ALWAYS_EXACT])
+    assert similarities[0]["travel.md"] == max(filter(None, similarities[0].values()))
 
 
 def test_words_weigh_as_in_a_recall(tenant: Tenant, library: Any) -> None:

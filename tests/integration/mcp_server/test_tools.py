@@ -225,6 +225,14 @@ class TestContacts:
             kinds = list(Percept.objects.order_by("id").values_list("kind", flat=True))
         assert kinds == ["error", "user_message"]
 
+    def test_a_message_waits_while_the_identity_is_suspended(
+        self, client: InProcessClient, tenant: Tenant, agent: Agent
+    ) -> None:
+        with tenant_transaction(tenant.id):
+            suspend_identity(agent_id=agent.id, reason="its key leaked", actor="test")
+        message = client.tool("message_agent", text="Please look at the build.")
+        assert (message["status"], message["due_now"]) == ("active", False)
+
     def test_an_event_cannot_be_a_message_of_a_user(self, client: InProcessClient) -> None:
         with pytest.raises(ToolFailed, match="environment, interrupt, error"):
             client.tool("notify_agent", event="Hello.", kind="user_message")
@@ -364,6 +372,12 @@ def test_every_tool_describes_itself(client: InProcessClient) -> None:
         assert "context" not in tool.input_schema["properties"], tool.name
         assert None not in (tool.annotations.destructive_hint, tool.annotations.idempotent_hint), tool.name
         json.dumps(tool.input_schema)
+
+
+def test_an_unknown_argument_is_refused(client: InProcessClient) -> None:
+    with pytest.raises(ToolFailed, match="recall has no argument session; it has query, agent, limit"):
+        client.tool("recall", query="the ferry", session="harbour")
+    assert "memories" in client.tool("show_health", placeholder="")
 
 
 class TestDocuments:

@@ -10,14 +10,15 @@ import pytest
 
 from apps.agents.models import Agent
 from apps.maintenance.services.consolidation import extract_by_rule
-from apps.memories.models import Memory
+from apps.memories.models import Edge, Memory
 from apps.memories.services.clusters.job import recluster_mind
-from apps.memories.services.graph.neighborhoods import refresh_batch
-from apps.memories.services.graph.relations import NewRelation, relate
+from apps.memories.services.graph.neighborhoods import mark_stale, refresh_batch
+from apps.memories.services.graph.relations import NewRelation, relate, unrelate
 from apps.memories.services.recall.recaller import recall
 from apps.memories.services.retention.archive import archive, purge, restore
 from apps.memories.services.store.remember import remember
 from apps.memories.services.store.revision import revise
+from apps.memories.services.store.term_counts import lock_minds
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import Invalid, NotFound
 from arbor.memory.recall.recall_request import RecallRequest
@@ -73,16 +74,21 @@ class Racers:
     def remember_more(self) -> tuple[UUID, ...]:
         return self.store(*(f"Buoy {number} is green." for number in range(5)))
 
+    @property
+    def ends(self) -> tuple[GraphNode, GraphNode]:
+        """The two memories as nodes."""
+        return GraphNode(GraphNodeKind.MEMORY, self.memory_id), GraphNode(GraphNodeKind.MEMORY, self.other_id)
+
     def relate(self) -> None:
-        ends = (
-            GraphNode(GraphNodeKind.MEMORY, self.memory_id),
-            GraphNode(GraphNodeKind.MEMORY, self.other_id),
-        )
+        source, target = self.ends
+        new = NewRelation(source=source, target=target, relation=Relation.ASSOCIATED)
         with tenant_transaction(self.agent.tenant_id):
-            relate(
-                agent_id=self.agent.id,
-                new=NewRelation(source=ends[0], target=ends[1], relation=Relation.ASSOCIATED),
-            )
+            relate(agent_id=self.agent.id, new=new)
+
+    def unrelate(self) -> None:
+        source, target = self.ends
+        with tenant_transaction(self.agent.tenant_id):
+            unrelate(agent_id=self.agent.id, source=source, target=target)
 
     def consolidate(self) -> None:
         """Run maintenance on a mind."""
@@ -170,6 +176,20 @@ def test_memories_are_stored_while_the_mind_is_maintained(mind: Agent, work: str
 def test_a_memory_is_archived_while_the_mind_is_maintained(mind: Agent) -> None:
     for _, archived, _ in run_both_orders(mind, lambda _: None, "archive", "consolidate"):
         assert archived == 1
+
+
+def test_a_relation_is_deleted_under_the_lock_of_the_mind(mind: Agent) -> None:
+    racers = Racers(mind)
+    racers.relate()
+    with tenant_transaction(mind.tenant_id):
+        lock_minds([mind.id])
+        thread = in_own_connection(racers.unrelate)
+        await_blocked_session()
+        # The other transaction has not locked these rows before.
+        assert mark_stale([racers.memory_id, racers.other_id]) == 2
+    thread.join(20)
+    with tenant_transaction(mind.tenant_id):
+        assert not Edge.objects.exists()
 
 
 def test_a_memory_archived_meanwhile_is_not_revised(mind: Agent) -> None:

@@ -27,10 +27,10 @@ from config.servers.process import processes_in
 from config.supervisor.run_folder import RunFolder
 
 
-def wait_until(condition: Callable[[], bool], *, within_s: float = 10.0) -> None:
-    deadline = time.monotonic() + within_s
+def wait_until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 10
     while not condition():
-        assert time.monotonic() < deadline, f"the condition was not met within {within_s} s"
+        assert time.monotonic() < deadline, "the condition was not met within 10 s"
         time.sleep(0.02)
 
 

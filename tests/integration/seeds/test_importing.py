@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from apps.agents.models import Agent, AgentKey, AgentPolicy
+from apps.agents.models import Agent, AgentKey, AgentPolicy, RequestedCapability
 from apps.agents.services.identity import identity_of
 from apps.audit.models import AuditAction, AuditEvent
 from apps.authority.models import CapabilityGrant
@@ -63,9 +63,21 @@ def test_an_imported_agent_has_all_rows_and_another_identity(world: World, expor
 
 
 def test_an_imported_agent_is_granted_nothing(world: World, export: Export) -> None:
+    described = "Reads the gauges. " * 100
+    with tenant_transaction(world.tenant.id):
+        RequestedCapability.objects.create(
+            tenant_id=world.tenant.id,
+            agent=world.agent,
+            resource="arbor://fs/read/gauges/**",
+            description=described,
+        )
     report = import_into(world.tenant, export(world.agent.id))
 
     with tenant_transaction(world.tenant.id):
+        copied = RequestedCapability.objects.get(
+            agent_id=report.agent_id, resource="arbor://fs/read/gauges/**"
+        )
+        assert copied.description == described
         assert not CapabilityGrant.objects.filter(agent_id=report.agent_id).exists()
     assert "arbor://actions/execute/recall" in report.requests
     assert "arbor://fs/read/**" in report.requests

@@ -137,6 +137,7 @@ def spoiling_check(section: str, column: str, value: object) -> Callable[[Any, V
         ("state", "working_memory", {"version": 3, "concerns": [7]}),
         ("upkeep", "neighbors", ["near"]),
         ("upkeep", "neighbors", {"near": 1.0}),
+        ("upkeep", "neighbors", {"None": 1.0}),
         ("upkeep", "neighbors", {"01a21f85-9bcb-7e54-a7cc-3f0452cac862": True}),
         ("self_history", "what", "mood"),
         ("state", "notices", [{"kind": "unheard of"}]),

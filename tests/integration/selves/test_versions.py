@@ -158,6 +158,23 @@ def test_versions_are_compared(agent: Agent) -> None:
             diff_versions(agent_id=agent.id, earlier=3)
 
 
+def test_an_act_that_changes_nothing_is_no_version(agent: Agent) -> None:
+    gossip = NewBoundary(
+        name="no_gossip", type=BoundaryType.ETHICAL, response=BoundaryResponse.REFUSE, patterns=["gossip"]
+    )
+    with tenant_transaction(agent.tenant_id):
+        ice = NewBelief(statement="Ice holds.", category=BeliefCategory.WORLD)
+        belief = add_belief(agent_id=agent.id, belief=ice, actor=ACTOR)
+    for _ in range(2):
+        add_boundary(tenant_id=agent.tenant_id, agent_id=agent.id, boundary=gossip, actor=ACTOR)
+        with tenant_transaction(agent.tenant_id):
+            remove_boundary(agent_id=agent.id, name="resource_limit", actor=ACTOR)
+            change_filters(belief_id=belief.id, added=None, actor=ACTOR)
+    with tenant_transaction(agent.tenant_id):
+        changes = load_history(agent.id)[1:]
+        assert [change.what for change in changes] == ["belief", "boundary", "boundary"]
+
+
 def test_an_agent_does_not_roll_itself_back(agent: Agent) -> None:
     with tenant_transaction(agent.tenant_id):
         with pytest.raises(PermissionDenied, match="only a person"):

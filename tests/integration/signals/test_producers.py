@@ -17,6 +17,7 @@ from apps.authority.services.trust_tiers import set_tier
 from apps.contacts.services.chat import end_session, exchange_turns, open_session
 from apps.contacts.services.outbox import OutgoingMessage, add_to_outbox
 from apps.fleet.lifecycle import destroy_agent, pause_agent, resume_agent, sleep_agent, stop_agent, wake_agent
+from apps.fleet.pauses import pause_all_agents, resume_all_agents
 from apps.fleet.policy import set_policy
 from apps.goals.models import Goal
 from apps.goals.services.goals import create_goal, move_goal, record_progress
@@ -60,6 +61,7 @@ from tests.factories.authority import allow
 from tests.integration.heartbeats.conftest import run_heartbeat
 from tests.integration.heartbeats.fleet import Fleet
 from tests.integration.heartbeats.heartbeat_runner import Script, action_of, reply_of
+from tests.integration.signals.conftest import names_of
 from tests.integration.skills.conftest import skill_text
 from tests.integration.workflows.workflow_setup import latest_step, start_new_workflow
 from tests.support.document_files import pdf
@@ -311,3 +313,16 @@ def test_data_is_small_and_plain(tenant: Tenant, agent: Agent) -> None:
             assert len(str(record.data)) < 1000
             assert "Reefs are red" not in str(record.data)
             assert UUID(str(record.agent_id)) == agent.id
+
+
+def test_a_pause_of_all_agents_is_emitted_for_each(
+    tenant: Tenant, agent: Agent, new_agent: Callable[..., Agent]
+) -> None:
+    other, paused = (new_agent(tenant, name) for name in ("Grace", "Edith"))
+    with tenant_transaction(tenant.id):
+        pause_agent(agent_id=paused.id, actor=ACTOR)
+        pause_all_agents(actor=ACTOR)
+    with tenant_transaction(tenant.id):
+        resume_all_agents(actor=ACTOR)
+    assert names_of(agent)[-2:] == names_of(other)[-2:] == ["agent.paused", "agent.resumed"]
+    assert names_of(paused)[-2:] == ["agent.started", "agent.paused"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
 
 import psycopg
 import pytest
@@ -134,6 +135,20 @@ def test_a_tenant_inside_a_plain_transaction_ends_before_it(ours: TenantRows) ->
         with pytest.raises(ZeroDivisionError), tenant_transaction(ours.id):
             _ = 1 / 0
         assert visible_contents() == set()
+
+
+def test_a_tenant_inside_a_plain_transaction_keeps_its_options(ours: TenantRows) -> None:
+    def options() -> list[tuple[str, str]]:
+        named = "SELECT name, setting FROM pg_settings WHERE name IN ('enable_seqscan', 'statement_timeout')"
+        return fetch_raw(named + " ORDER BY name")
+
+    with transaction.atomic():
+        before = options()
+        with tenant_transaction(ours.id, generic_plans=True, statement_timeout=timedelta(milliseconds=7)):
+            assert options() == before
+        assert options() == before
+    with tenant_transaction(ours.id, generic_plans=True, statement_timeout=timedelta(seconds=7)):
+        assert options() == [("enable_seqscan", "off"), ("statement_timeout", "7000")]
 
 
 def test_a_user_scope_inside_a_tenant_reads_only_its_own_rows(ours: TenantRows) -> None:

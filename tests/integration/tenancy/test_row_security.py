@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from typing import Any
 from uuid import UUID, uuid4
 
 import psycopg
@@ -13,19 +14,24 @@ from django.utils import timezone
 from apps.agents.models import Agent
 from apps.memories.models import Memory
 from apps.tenants.checks import find_role_faults, tenant_models
+from apps.tenants.models import Tenant
 from apps.tenants.protection import protect
 from apps.tenants.scope import APP, OPS, OWNER, TENANT_SETTING, tenant_transaction
 from tests.factories.agents import AgentFactory
 from tests.factories.goals import GoalFactory
 from tests.factories.memories import MemoryFactory
 from tests.integration.tenancy.conftest import TenantRows, fetch_raw
+from tests.support.console_rows import make_world
 
-TABLES = sorted(model._meta.db_table for model in tenant_models())
+TABLES = [*sorted(model._meta.db_table for model in tenant_models()), "tenants_tenant"]
 
 
-@pytest.mark.parametrize("table", [*TABLES, "tenants_tenant"])
-def test_without_a_tenant_a_table_is_empty(ours: TenantRows, theirs: TenantRows, table: str) -> None:
-    assert fetch_raw(f"SELECT count(*) FROM {table}") == [(0,)]
+def test_without_a_tenant_every_table_is_empty(tenant: Tenant, superuser: psycopg.Connection[Any]) -> None:
+    make_world(tenant)
+    filled = [table for table in TABLES if superuser.execute(f"SELECT FROM {table} LIMIT 1").rowcount]
+    assert len(filled) > 60
+    visible = [table for table in TABLES if fetch_raw(f"SELECT count(*) FROM {table}") != [(0,)]]
+    assert visible == []
 
 
 def test_inside_a_tenant_a_table_has_rows(ours: TenantRows) -> None:

@@ -153,6 +153,17 @@ def test_a_workflow_may_consist_of_one_note(tenant: Tenant, fleet: Fleet) -> Non
         assert not steps_with("%")
 
 
+def test_the_last_of_the_notes_of_one_leg_is_found_first(tenant: Tenant, fleet: Fleet) -> None:
+    names = [f"n{number}" for number in range(6)]
+    notes = " ".join(f'{name} [type=note, text="Rain"];' for name in names)
+    start_workflow(define_workflow(tenant, f"{notes} start -> {' -> '.join(names)} -> done"))
+    fleet.run()
+    with tenant_transaction(tenant.id):
+        found = found_steps(steps_with("rain")[:4])
+    assert len({step.completed_at for step in found}) == 1
+    assert [step.step for step in found] == names[:1:-1]
+
+
 def test_the_reflex_policy_answers_prompts_without_a_model(
     tenant: Tenant, agent: Agent, fleet: Fleet
 ) -> None:

@@ -9,6 +9,7 @@ import pytest
 from apps.agents.models import Agent
 from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
+from apps.workflows.services.definitions import find_workflow
 from apps.workflows.services.runs import RunRequest, start_run
 from arbor.errors import Invalid
 from arbor.workflows.values import WorkflowTrigger
@@ -40,6 +41,12 @@ def test_a_start_by_the_same_key_returns_the_same_run(tenant: Tenant, agent: Age
         ]
         assert len({run.id, *(start_run(request=other).id for other in others)}) == 4
     assert len(fleet.messages) == 4
+
+
+def test_a_workflow_with_the_form_of_an_id_as_its_name_is_found(tenant: Tenant) -> None:
+    workflow = define_workflow(tenant, 'a [type=note, text="x"]; start -> a -> done', name="0" * 32)
+    with tenant_transaction(tenant.id):
+        assert find_workflow(workflow.name) == find_workflow(workflow.id) == workflow
 
 
 def test_a_start_names_what_is_missing(tenant: Tenant) -> None:

@@ -143,6 +143,7 @@ def test_a_refused_reply_raises_model_refused_with_its_tokens() -> None:
 
     assert failure.value.usage is not None
     assert failure.value.usage.output_tokens == 50
+    assert failure.value.cost_usd
 
 
 @pytest.mark.parametrize(

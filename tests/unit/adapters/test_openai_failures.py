@@ -34,6 +34,7 @@ def test_a_refused_reply_raises_model_refused_with_its_tokens(answer: httpx.Resp
 
     assert isinstance(failure, ModelRefused)
     assert failure.usage == Usage(input_tokens=1000, output_tokens=200, cached_tokens=400)
+    assert failure.cost_usd
 
 
 @pytest.mark.parametrize(

@@ -20,12 +20,14 @@ OF_PROVIDERS = (
 )
 
 
-def test_a_developers_models_reach_no_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_developers_models_and_settings_reach_no_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     for name in OF_PROVIDERS:
         monkeypatch.setenv(name, "the developer's")
         monkeypatch.setenv(f"{name}_FILE", "the developer's")
     environment = Installation().full_env
-    # An empty value also takes precedence over one in a `.env` file.
     assert {name: environment[name] for name in OF_PROVIDERS} == dict.fromkeys(OF_PROVIDERS, "")
     assert [name for name in OF_PROVIDERS if f"{name}_FILE" in environment] == []
+    assert environment["ARBOR_ENV_FILE"] == ""

@@ -70,6 +70,21 @@ def test_a_command_without_a_model_call_loads_no_adapter() -> None:
     assert result.stdout.splitlines()[-len(commands) :] == [f"{name} []" for name in commands]
 
 
+def test_a_command_ends_without_collecting_garbage() -> None:
+    script = (
+        "import atexit, gc, runpy, sys\n"
+        "atexit.register(lambda: print(gc.get_freeze_count() > 0, len(gc.get_objects())))\n"
+        "sys.argv[1:] = ['--version']\n"
+        "runpy.run_module('config.cli', run_name='__main__')"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    frozen, left = result.stdout.splitlines()[-1].split()
+    assert frozen == "True"
+    assert int(left) < 100, "objects that the interpreter examines at its exit"
+
+
 def test_an_unknown_command_is_wrong_usage(capsys: pytest.CaptureFixture[str]) -> None:
     assert run("nosuch") == ExitCode.USAGE
     assert "No such command 'nosuch'" in capsys.readouterr().err

@@ -214,6 +214,8 @@ PROBES: dict[str, Probe] = {
         for name in (
             "OPENAI_API_KEY",
             "OPENAI_BASE_URL",
+            "OPENAI_ORG_ID",
+            "OPENAI_PROJECT_ID",
             "OPENROUTER_API_KEY",
             "ANTHROPIC_API_KEY",
             "ANTHROPIC_BASE_URL",

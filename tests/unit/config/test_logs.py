@@ -8,8 +8,12 @@ import logging.config
 import sys
 from collections.abc import Iterator
 
+import kombu.exceptions
+import psycopg
 import pytest
 import structlog
+from celery.beat import SchedulingError
+from django.db import OperationalError
 from structlog.testing import capture_logs
 
 from config.logs import logging_config
@@ -102,6 +106,40 @@ def test_no_traceback_shows_a_password(written: io.StringIO, logged_by: str) -> 
     assert "Traceback" in shown
     assert "a-password" not in shown
     assert "postgres://***@db.example" in shown
+
+
+@pytest.mark.parametrize(
+    ("cause", "shows_traceback"),
+    [
+        (psycopg.OperationalError("connection refused"), False),
+        (kombu.exceptions.OperationalError("connection refused"), False),
+        (psycopg.errors.DeadlockDetected("deadlock detected"), True),
+        (ConnectionError("connection refused"), True),
+    ],
+)
+def test_an_unreachable_server_is_logged_without_traceback(
+    written: io.StringIO, cause: Exception, shows_traceback: bool
+) -> None:
+    try:
+        raise OperationalError(str(cause)) from cause
+    except OperationalError as error:
+        logging.getLogger("masked").exception("Task failed: %r\n%s", error, ["File beat.py"])
+    shown = written.getvalue()
+    assert f"Task failed: OperationalError('{cause}')" in shown
+    assert ("Traceback" in shown, "beat.py" in shown) == (shows_traceback, shows_traceback)
+
+
+def test_a_message_of_the_scheduler_without_a_broker_is_one_line(written: io.StringIO) -> None:
+    try:
+        try:
+            raise kombu.exceptions.OperationalError("connection refused")
+        except kombu.exceptions.OperationalError:
+            raise SchedulingError("couldn't apply claim_due: connection refused")  # noqa: B904 (as Celery does)
+    except SchedulingError as error:
+        logging.getLogger("masked").error("Message Error: %s\n%s", error, ["File beat.py"], exc_info=True)
+    shown = written.getvalue()
+    assert "Message Error: couldn't apply claim_due: connection refused" in shown
+    assert shown.count("\n") == 1
 
 
 def test_values_that_are_no_secret_are_not_masked(written: io.StringIO) -> None:

@@ -26,7 +26,8 @@ def embedder_on(
     server: Server, name: str = "openai/some-model", *, url: str = "http://embed.test/v1"
 ) -> Embedder:
     client = httpx.Client(transport=httpx.MockTransport(server))
-    return connect_embedder(name, Credentials(openai_api_key=KEY), dimension=3, url=url, client=client)
+    credentials = Credentials(openai_api_key=KEY, openai_org_id="org-1", openai_project_id="proj-1")
+    return connect_embedder(name, credentials, dimension=3, url=url, client=client)
 
 
 def openai_reply(texts: list[str]) -> dict[str, Any]:
@@ -53,6 +54,8 @@ def test_openai_vectors_are_returned_in_the_order_of_the_texts() -> None:
     (request,) = server.requests
     assert str(request.url) == "http://embed.test/v1/embeddings"
     assert request.headers["authorization"] == f"Bearer {KEY}"
+    assert request.headers["openai-organization"] == "org-1"
+    assert request.headers["openai-project"] == "proj-1"
     assert json.loads(request.content) == {
         "model": "some-model",
         "input": ["", "abcde"],

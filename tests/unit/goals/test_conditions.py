@@ -86,13 +86,14 @@ def test_an_abandoned_goal_meets_no_dependency() -> None:
     assert committed_steps(backlog) == []
 
 
-def test_a_step_waits_for_the_goal_that_its_precondition_names() -> None:
+@pytest.mark.parametrize("ended", [GoalState.COMPLETED, GoalState.ABANDONED])
+def test_a_step_waits_for_the_goal_that_its_precondition_names(ended: GoalState) -> None:
     backlog = backlog_of_copies(REEF, BOAT)
     plan(backlog, step("read the table"), step("go out", before=BOAT.title), step("look"))
     assert committed_steps(backlog) == ["read the table"]
     backlog.record_attempt(backlog.changes().new_intents[0].id)
     assert committed_steps(backlog) == ["read the table"]
-    backlog.move(BOAT.id, GoalState.COMPLETED)
+    backlog.move(BOAT.id, ended, reason="so")
     assert committed_steps(backlog) == ["read the table", "go out", "look"]
 
 

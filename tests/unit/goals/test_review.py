@@ -88,6 +88,13 @@ def test_without_an_active_goal_the_best_unblocked_one_is_suggested() -> None:
     assert advice(blocked, best, next_best) == [(Advice.ATTEND, "b"), (Advice.PROMOTE, "q1")]
 
 
+def test_a_blocked_goal_of_the_back_burner_is_not_suggested() -> None:
+    blocked = reviewed_goal(GoalState.BACKBURNER, id="b", blocker="rain")
+    assert advice(blocked) == [(Advice.ATTEND, "b")]
+    free = reviewed_goal(GoalState.BACKBURNER, id="f")
+    assert (Advice.PROMOTE, "f") in advice(blocked, free)
+
+
 def test_a_review_of_back_burner_goals_suggests_to_queue_one() -> None:
     (issue,) = review([reviewed_goal(GoalState.BACKBURNER)], cluster_names=(), now=NOW)
     assert (issue.advice, issue.text) == (
@@ -143,6 +150,7 @@ def test_a_goal_against_a_belief_is_suggested_to_be_abandoned() -> None:
         (reviewed_goal(idle=timedelta(days=9)), "nothing has happened to it for 9 days"),
         (reviewed_goal(deadline=NOW - timedelta(days=1)), "deadline has passed"),
         (reviewed_goal(intents=2), "all its 2 steps have ended, and none was done"),
+        (reviewed_goal(intents=1), "its only step has ended, and was not done"),
         (
             reviewed_goal(plan=PlanStatus.ABANDONED, plan_reason="no boat", intents=1, intents_done=1),
             "given up (no boat)",

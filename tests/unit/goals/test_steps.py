@@ -283,5 +283,7 @@ def test_a_deferred_intent_is_pending_without_an_attempt(
 def test_an_intent_that_has_ended_is_not_found(status: IntentStatus) -> None:
     goal = goal_row()
     intent = intent_row(goal, status=status)
-    with pytest.raises(NotFound, match="there is no open intent"):
-        backlog_of(goal, intents=[intent]).intent(str(intent.id))
+    backlog = backlog_of(goal, intents=[intent])
+    for wrong in (str(intent.id), "not-an-id"):
+        with pytest.raises(NotFound, match=f"there is no open intent {wrong}"):
+            backlog.intent(wrong)

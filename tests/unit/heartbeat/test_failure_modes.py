@@ -205,6 +205,7 @@ PIERS = [
         ),
         (SNOW, "Your last 3 heartbeats were almost the same"),
         ((SNOW[0], MILL[0], SNOW[1], MILL[1], SNOW[2]), "Your last 5 heartbeats went back and forth"),
+        ((SNOW[0], MILL[0], SNOW[0], MILL[0], SNOW[0]), "Your last 5 heartbeats went back and forth"),
         ((REST, REST, REST), "Your last 3 heartbeats were almost the same"),
         ((recent_heartbeat(narrative="I did nothing."),) * 3, "Your last 3 heartbeats were almost the same"),
     ],

@@ -57,6 +57,19 @@ def test_a_limit_of_zero_is_used_up_and_none_is_negative() -> None:
 
 
 @pytest.mark.parametrize(
+    ("limits", "used"),
+    [
+        (Amounts(heartbeats=10), Amounts(heartbeats=7)),
+        (Amounts(usd=Decimal(1)), Amounts(usd=Decimal("0.7"))),
+    ],
+)
+def test_a_level_begins_at_its_exact_share(limits: Amounts, used: Amounts) -> None:
+    limit_status = nearest_limit([("its", limits, used)])
+    assert limit_status is not None
+    assert level_of(limit_status.left) is BudgetLevel.DEGRADATION
+
+
+@pytest.mark.parametrize(
     ("level", "waiting", "requested", "goal", "runs"),
     [
         (BudgetLevel.NORMAL, False, False, False, True),
@@ -109,6 +122,7 @@ def test_the_nearest_limit_names_heartbeats_in_full() -> None:
         (10, 10, timedelta()),
         (12, 10, timedelta()),
         (0, 0, timedelta()),
+        (1e-6, 1e9, None),
     ],
 )
 def test_a_limit_is_used_up_at_the_pace_of_the_day(

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from arbor.errors import Invalid
 from arbor.memory.buffer import DEFAULT_LIFETIME, LONGEST_LIFETIME, NewBufferItem, word_share_weights
+from arbor.memory.importance import DEFAULT_WORDS
 from arbor.memory.text.lexical import document_vector
 
 
@@ -36,8 +37,8 @@ def test_an_invalid_buffer_item_is_refused(parts: dict[str, Any]) -> None:
 
 def test_an_item_expires_after_a_day_and_has_an_importance() -> None:
     assert NewBufferItem(content="A parcel came.").lasts == DEFAULT_LIFETIME == timedelta(days=1)
-    assert NewBufferItem(content="A parcel came.", importance=0.9).appraised_importance == 0.9
-    assert NewBufferItem(content="Good morning!", role="user").appraised_importance < 0.2
+    assert NewBufferItem(content="A parcel came.", importance=0.9).appraised_importance(DEFAULT_WORDS) == 0.9
+    assert NewBufferItem(content="Good morning!", role="user").appraised_importance(DEFAULT_WORDS) < 0.2
 
 
 @pytest.mark.parametrize(
@@ -46,7 +47,7 @@ def test_an_item_expires_after_a_day_and_has_an_importance() -> None:
 )
 def test_only_people_can_ask_to_remember(sender: dict[str, Any], importance: float) -> None:
     item = NewBufferItem(content="Remember this: the door code is 4711.", **sender)
-    assert item.appraised_importance == importance
+    assert item.appraised_importance(DEFAULT_WORDS) == importance
 
 
 def share_of(query: str, text: str) -> float:

@@ -12,6 +12,7 @@ from arbor.pipeline.values import PipelineEdge
 
 CONTEXT = {
     "mode": "reflection",
+    "name": "Nan",
     "count": 3,
     "ratio": 0.5,
     "yes": True,
@@ -31,6 +32,8 @@ CONTEXT = {
         ("outcome=failure", False),
         ("context.mode=reflection", True),
         ("context.mode='reflection'", True),
+        ("context.name=Nan", True),
+        ("context.name!=Nan", False),
         ('context.mode="reflection"', True),
         ("context.mode!=consolidation", True),
         ("context.count=3", True),

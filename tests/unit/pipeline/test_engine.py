@@ -215,6 +215,9 @@ def test_a_checkpoint_of_another_graph_is_refused() -> None:
 
     with pytest.raises(CheckpointInvalid, match="has no node 'gone'"):
         advance(graph, Checkpoint(cursor="gone", state={}), handlers, clock=CLOCK)
+    waiting: Checkpoint[State] = Checkpoint(cursor="start", state={}, waiting=True)
+    with pytest.raises(CheckpointInvalid, match=r"node start .* is no step"):
+        advance(graph, waiting, handlers, resume_with={"text": "x"}, clock=CLOCK)
     with pytest.raises(CheckpointInvalid, match="needs cursor, visits"):
         Checkpoint.at({"waiting": False, "steps": 0}, {})
 

@@ -50,6 +50,8 @@ def test_an_impression_counts_as_part_of_an_interaction(old: float, new: float |
         (0.9, 0.8, False, 1.0, 0.8784),
         (1.0, 0.0, False, 1.0, 0.9423),
         (0.0, 0.0, True, 1.0, 0.0577),
+        (1.0, 0.5, True, 1.0, 1.0),
+        (0.0, 0.5, False, 1.0, 0.0),
     ],
 )
 def test_evidence_moves_a_belief_by_its_odds(
@@ -70,6 +72,7 @@ def test_evidence_moves_a_belief_by_at_most_one_step_in_range(
     )
     assert 0 <= revised <= 1
     assert abs(revised - confidence) <= MAX_STEP + 1e-4
+    assert revised >= confidence - 1e-4 if supports else revised <= confidence + 1e-4
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from arbor.errors import Invalid
+from arbor.selves.boundaries import BoundaryResponse, BoundaryType, NewBoundary
 from arbor.selves.values import (
     TEXT_LENGTH,
     AspectKind,
@@ -20,6 +21,26 @@ from arbor.selves.values import (
 
 def belief(**changes: Any) -> NewBelief:
     return NewBelief(**({"statement": "Ice holds after a week.", "category": BeliefCategory.WORLD} | changes))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"name": "No Gossip"}, "a boundary's name is 1 to 60"),
+        ({"patterns": []}, "needs a pattern or an example"),
+        ({"patterns": ["gossip", " * "]}, "a boundary's pattern needs a text"),
+        (
+            {"patterns": ["gossip" + "*" * 100]},
+            "a boundary's pattern must have at most 100 characters, got 106",
+        ),
+        ({"examples": [" " * 300 + "x"]}, "a boundary's example must have at most 300 characters, got 301"),
+        ({"examples": ["x"] * 21}, "at most 20 examples, got 21"),
+    ],
+)
+def test_an_invalid_boundary_is_refused_with_the_reason(changes: dict[str, Any], message: str) -> None:
+    valid = {"name": "no_gossip", "type": BoundaryType.ETHICAL, "response": BoundaryResponse.FLAG}
+    with pytest.raises(Invalid, match=message):
+        NewBoundary(**(valid | {"patterns": ["gossip*"]} | changes))
 
 
 @pytest.mark.parametrize(

@@ -128,7 +128,7 @@ class _Ending:
 
 
 def suspend(members: Sequence[LeasedHeartbeat], signals: list[Signal]) -> None:
-    """Store heartbeats as waiting, with their calls and all pending signals, and enqueue the calls. One statement for all.
+    """Store heartbeats as waiting, with their calls and pending signals, and enqueue the calls. One statement for all.
 
     Raises StaleLease when another worker has one of the leases.
     """
@@ -170,7 +170,7 @@ def suspend(members: Sequence[LeasedHeartbeat], signals: list[Signal]) -> None:
 
 
 def finish(members: Sequence[LeasedHeartbeat], signals: list[Signal]) -> None:
-    """End heartbeats with all pending signals, and release their schedules. One statement for all.
+    """End heartbeats with their pending signals, and release their schedules. One statement for all.
 
     Raises StaleLease when another worker has one of the leases.
     """

@@ -99,7 +99,7 @@ def commit(
     if not rowless:
         charge()
     _write_progress([member for member in members if member not in rowless], signals)
-    # The signals that `_write_progress` did not write.
+    # Those of agents outside of the batch, such as of the receiver of a message.
     write_signals(signals)
     signals.clear()
 

@@ -20,7 +20,7 @@ from arbor.selves.calibration import CONFIRMED, EDGE_OF_MIND, THRESHOLDS
 from arbor.selves.experiences import MAX_ACTIONS_READ, MAX_EXPERIENCES, Pattern, patterns
 from arbor.selves.proposals import MAX_EVIDENCE, PENDING_FOR, NewProposal, ProposalKind, shorten_proposal
 from arbor.selves.tendencies import Tendency, band, tendencies
-from arbor.selves.values import AspectKind, BeliefCategory, BeliefStatus
+from arbor.selves.values import TEXT_LENGTH, AspectKind, BeliefCategory, BeliefStatus
 
 # Seed 000, 5: the conditions of a promotion.
 MIN_AGE_DAYS = 3
@@ -98,7 +98,7 @@ SELECT
         JOIN memories_memoryaccess c ON c.tenant_id = m.tenant_id AND c.memory_id = m.id
         WHERE m.tenant_id = %(tenant)s AND m.agent_id = %(agent)s AND m.type = 'semantic' AND m.status = 'active'
             AND c.count >= %(recalled)s AND m.trust >= {THRESHOLD_OF.format(kind=PROMOTED_AS, base="%(sure)s")}
-            AND length(m.content) <= 1000
+            AND length(m.content) <= %(longest)s
             AND m.created_at <= now() - make_interval(days => %(days)s)
             AND {RELEVANCE} >= %(relevant)s
             AND {EVIDENCED}
@@ -222,6 +222,7 @@ def condition_values() -> dict[str, Any]:
         "sure": MIN_TRUST,
         "days": MIN_AGE_DAYS,
         "relevant": MIN_RELEVANCE,
+        "longest": TEXT_LENGTH,
         "own_roles": list(OWN_ROLES),
         "own_sources": [f"{beginning}%" for beginning in OWN_SOURCES],
     }

@@ -120,9 +120,9 @@ def _advance_batch(
     return advanced
 
 
-def advance_heartbeat(*, agent_id: UUID, tenant_id: UUID, epoch: int, clock: Clock | None = None) -> bool:
+def advance_heartbeat(*, agent_id: UUID, tenant_id: UUID, epoch: int) -> bool:
     """Run one agent's heartbeat under this lease. Returns False for a stale or doubled message."""
-    return bool(advance_heartbeats(tenant_id=tenant_id, leases=[(agent_id, epoch)], clock=clock))
+    return bool(advance_heartbeats(tenant_id=tenant_id, leases=[(agent_id, epoch)]))
 
 
 def _advance_one(tenant_id: UUID, lease: LeaseToken, clock: Clock, running: set[UUID]) -> bool:

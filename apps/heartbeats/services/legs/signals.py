@@ -67,22 +67,23 @@ def signal_values(
     last: Sequence[Signal],
     without_start: Collection[UUID] = (),
 ) -> dict[str, list[Any]]:
-    """Return the parameters of `INSERT_BATCHES` for all pending signals, each agent's in order; clear the pending ones.
+    """Return the parameters of `INSERT_BATCHES` for the signals of the members' agents, each agent's in order.
 
+    Those of the pending signals are removed from `pending`; signals of other members need the ids of their own heartbeats.
     The first leg of a heartbeat begins with its start, unless `without_start` names the agent; each ends with its `last`
     signal.
     """
     heartbeats: dict[UUID | None, UUID] = {member.agent.id: member.heartbeat_id for member in members}
+    own = [emitted for emitted in pending if emitted.agent_id in heartbeats]
+    pending[:] = [emitted for emitted in pending if emitted.agent_id not in heartbeats]
     starts = [
         signal(SignalName.HEARTBEAT_STARTED, member.agent.id, member.heartbeat_id, trigger=member.trigger)
         for member in members
         if member.step is None and member.agent.id not in without_start
     ]
     by_agent: dict[UUID | None, list[Signal]] = {}
-    for emitted in chain(starts, pending, last):
-        heartbeat_id = heartbeats.get(emitted.agent_id)
-        if emitted.heartbeat_id is None and heartbeat_id is not None:
-            emitted = replace(emitted, heartbeat_id=heartbeat_id)
+    for emitted in chain(starts, own, last):
+        if emitted.heartbeat_id is None:
+            emitted = replace(emitted, heartbeat_id=heartbeats[emitted.agent_id])
         by_agent.setdefault(emitted.agent_id, []).append(emitted)
-    pending.clear()
     return batch_values(chain.from_iterable(by_agent.values()))

@@ -25,7 +25,8 @@ MAX_SHOWN = 200
 # Part: the least trust at which a memory `m` is proposed, as calibration has moved it.
 _SURE = THRESHOLD_OF.format(kind=PROMOTED_AS, base="%(sure)s")
 
-# Facts that were recalled at least once, the nearest to a proposal first. Evidence is looked for last, for the rows shown.
+# Facts that were recalled at least once, the nearest to a proposal first, and after them those that were proposed. Evidence is
+# looked for last, for the rows shown.
 _NEAREST = f"""
 SELECT m.id, m.content, m.trust, c.count, c.last_at, m.relevance, m.age_days, {EVIDENCED},
     coalesce((SELECT p.status FROM selves_proposal p WHERE p.tenant_id = m.tenant_id AND p.agent_id = m.agent_id
@@ -34,8 +35,10 @@ FROM (
     SELECT m.*, {_SURE} AS sure, {RELEVANCE} AS relevance, extract(epoch FROM now() - m.created_at)::float8 / 86400 AS age_days
     FROM memories_memory m JOIN memories_memoryaccess c ON c.tenant_id = m.tenant_id AND c.memory_id = m.id
     WHERE m.tenant_id = %(tenant)s AND m.agent_id = %(agent)s AND m.type = 'semantic' AND m.status = 'active'
-        AND c.count > 0 AND length(m.content) <= 1000
-    ORDER BY (c.count >= %(recalled)s)::int + (m.trust >= {_SURE})::int + ({RELEVANCE} >= %(relevant)s)::int
+        AND c.count > 0 AND length(m.content) <= %(longest)s
+    ORDER BY (m.id::text IN (SELECT p.change->>'memory' FROM selves_proposal p
+            WHERE p.tenant_id = %(tenant)s AND p.agent_id = %(agent)s AND p.change ? 'memory'))::int,
+        (c.count >= %(recalled)s)::int + (m.trust >= {_SURE})::int + ({RELEVANCE} >= %(relevant)s)::int
         + (m.created_at <= now() - make_interval(days => %(days)s))::int DESC, m.trust DESC, m.importance DESC, m.id
     LIMIT %(most)s
 ) m JOIN memories_memoryaccess c ON c.tenant_id = m.tenant_id AND c.memory_id = m.id
@@ -84,7 +87,10 @@ class PromotionCandidate(NamedTuple):
 
 
 def promotion_candidates(*, agent_id: UUID, limit: int = 50) -> Sequence[PromotionCandidate]:
-    """Return the facts nearest to a proposal, first those that may be proposed now. One statement, which changes nothing."""
+    """Return the facts nearest to a proposal, first those that may be proposed now, last those that were proposed.
+
+    One statement, which changes nothing.
+    """
     rows = fetch(
         _NEAREST,
         agent=agent_id,

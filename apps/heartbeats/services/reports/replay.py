@@ -91,7 +91,7 @@ def ask_other_model(found: ReplayInput, *, model: str) -> OtherModelDecision:
     Raises Invalid for an invalid handle or a missing prompt, ModelError, ReplyInvalid for a reply without decision, and RuntimeError
     inside a transaction, which would stay open during the model call.
     """
-    handle = str(Handle.parse(model))
+    handle = str(Handle.parse_input(model))
     if found.request is None:
         raise Invalid(f"heartbeat {found.id} has no recorded prompt, so no other model can be asked")
     request = ModelRequest.from_json(

@@ -139,7 +139,9 @@ def _calls_of(ids: Sequence[UUID]) -> dict[UUID, list[CallTiming]]:
         heartbeat_id__in=ids, started_at__isnull=False, ended_at__isnull=False
     )
     rows = list(calls.defer("request", "sections", "reply").order_by("requested_at"))
-    ledger = {entry.call_id: entry for entry in LedgerEntry.objects.filter(call__in=[row.id for row in rows])}
+    # A repeated call has an entry for each attempt: the latest counts, as its times do.
+    entries = LedgerEntry.objects.filter(call__in=[row.id for row in rows]).order_by("at", "id")
+    ledger = {entry.call_id: entry for entry in entries}
     timings: defaultdict[UUID, list[CallTiming]] = defaultdict(list)
     for row in rows:
         provider, _, model = row.model.partition("/")

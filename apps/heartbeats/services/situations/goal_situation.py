@@ -110,7 +110,7 @@ CIRCUMSTANCE_COLUMNS = f"""
             AND (g.layer = 'aspiration' OR e.at > now() - interval '1 day')) AS rule
         FROM (
             SELECT goal_id, at FROM goals_satisfaction
-            WHERE tenant_id = a.tenant_id AND agent_id = a.id ORDER BY at DESC LIMIT {EXPERIENCE_SPAN}
+            WHERE tenant_id = a.tenant_id AND agent_id = a.id ORDER BY at DESC, id LIMIT {EXPERIENCE_SPAN}
         ) e
     ) ended WHERE ended.rule <> '') AS ended_rules
 """  # noqa: S608 (no external input)

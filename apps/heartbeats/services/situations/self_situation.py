@@ -66,7 +66,7 @@ SELF_COLUMNS = f"""
         CROSS JOIN LATERAL (SELECT id, content FROM memories_memory
             WHERE tenant_id = e.tenant_id AND id = e.memory_id AND status = 'active' LIMIT 1) m
         WHERE b.tenant_id = a.tenant_id AND b.agent_id = a.id AND b.status <> 'dropped'
-        ORDER BY e.at DESC LIMIT %(contradictions)s)
+        ORDER BY e.at DESC, b.id, m.id LIMIT %(contradictions)s)
         UNION ALL
         (SELECT '', other.id::text, other.content, m.id, m.content, e.created_at
         FROM memories_edge e
@@ -77,15 +77,15 @@ SELF_COLUMNS = f"""
         WHERE e.tenant_id = a.tenant_id AND e.agent_id = a.id AND e.relation = 'contradicts'
             AND e.source_kind = 'memory' AND e.target_kind = 'memory'
             AND least(m.trust, other.trust) > %(evenly_trusted)s * greatest(m.trust, other.trust)
-        ORDER BY e.created_at DESC LIMIT %(contradictions)s)
-        ORDER BY at DESC LIMIT %(contradictions)s
+        ORDER BY e.created_at DESC, e.id LIMIT %(contradictions)s)
+        ORDER BY at DESC, belief_id, other_id, memory_id LIMIT %(contradictions)s
     ) contradiction) AS contradictions,
     (SELECT coalesce(json_agg(proposal), '[]') FROM (
         SELECT id, kind, coalesce(change->>'aspect', '') AS aspect, content, confidence, deferrals, jsonb_array_length(evidence) AS evidence,
             created_at AS at
         FROM selves_proposal p
         WHERE tenant_id = a.tenant_id AND agent_id = a.id AND status = 'pending' AND NOT ({TOO_SOON})
-        ORDER BY confidence DESC, created_at LIMIT %(proposals)s
+        ORDER BY confidence DESC, created_at, id LIMIT %(proposals)s
     ) proposal) AS proposals,
     (SELECT coalesce(json_agg(preference), '[]') FROM (
         SELECT {", ".join(PREFERENCE_COLUMNS)} FROM selves_preference

@@ -84,7 +84,7 @@ LEFT JOIN memories_upkeep u ON u.tenant_id = m.tenant_id AND u.memory_id = m.id
 WHERE m.tenant_id = %(tenant)s AND m.agent_id = %(agent)s AND m.status = 'active' AND m.embedding IS NOT NULL
     AND (m.expires_at IS NULL OR m.expires_at > now()) AND vector_dims(m.embedding) = %(dimension)s
     AND l2_norm(m.embedding) > 0
-ORDER BY m.occurred_at DESC LIMIT %(latest)s
+ORDER BY m.occurred_at DESC, m.id LIMIT %(latest)s
 """
 
 # Read the clusters of an agent that have a center, with the centers in binary.

@@ -72,7 +72,7 @@ class TextWithoutVector:
 
 @dataclass(frozen=True, kw_only=True)
 class EmbeddingBacklog:
-    """The texts without a vector in the whole installation."""
+    """The texts without a vector of all active tenants."""
 
     #: The number of texts that wait for their embedder.
     waiting: int
@@ -111,7 +111,7 @@ def embed_backlog() -> int:
 
 
 def embedding_backlog() -> EmbeddingBacklog:
-    """Count the texts without a vector in the whole installation. One statement."""
+    """Count the texts without a vector of all active tenants. One statement."""
     with connections[OPS].cursor() as cursor:
         cursor.execute(queries.COUNT_BACKLOG)
         waiting, since, refused = cursor.fetchone()

@@ -85,18 +85,18 @@ FROM locked WHERE m.tenant_id = %(tenant)s AND m.id = locked.id
 RETURNING m.id
 """
 
-# Count the texts without a vector in the three tables, of all tenants.
+# Count the texts without a vector in the three tables, of all active tenants: texts of suspended ones are not embedded.
 COUNT_BACKLOG = """
 SELECT count(*) FILTER (WHERE embedding_model = ''), min(at) FILTER (WHERE embedding_model = ''),
     count(*) FILTER (WHERE embedding_model <> '')
 FROM (
-    SELECT embedding_model, created_at AS at FROM memories_memory WHERE embedding IS NULL AND status = 'active'
+    SELECT tenant_id, embedding_model, created_at AS at FROM memories_memory WHERE embedding IS NULL AND status = 'active'
     UNION ALL
-    SELECT embedding_model, summarized_at FROM memories_episode
+    SELECT tenant_id, embedding_model, summarized_at FROM memories_episode
     WHERE embedding IS NULL AND summarized_at IS NOT NULL AND summary <> ''
     UNION ALL
-    SELECT embedding_model, created_at FROM memories_bufferitem WHERE embedding IS NULL AND expires_at > now()
-) waiting
+    SELECT tenant_id, embedding_model, created_at FROM memories_bufferitem WHERE embedding IS NULL AND expires_at > now()
+) waiting JOIN tenants_tenant t ON t.id = waiting.tenant_id AND t.status = 'active'
 """
 
 # Count a failure in the database, because several workers may fail at once; the delay is that of

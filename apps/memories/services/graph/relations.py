@@ -176,7 +176,9 @@ def connect(
 def unrelate(
     *, agent_id: UUID, source: GraphNode, target: GraphNode, relation: Relation | None = None
 ) -> int:
-    """Delete one or all relations from a node to another; return how many were deleted. Two statements."""
+    """Delete one or all relations from a node to another; return how many were deleted. Three statements."""
+    # All writers lock the mind before they mark neighborhoods, or two could deadlock.
+    lock_minds([agent_id])
     _mark_stale(agent_id, source, target)
     edges = Edge.objects.filter(agent_id=agent_id, source_id=source.id, target_id=target.id)
     if relation is not None:

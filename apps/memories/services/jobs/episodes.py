@@ -82,9 +82,7 @@ def _close(tenant_id: UUID, agent_id: UUID) -> int:
         return int(episodes.filter(last_at__lt=Now() - settings.ARBOR_EPISODE_GAP).update(ended_at=Now()))
 
 
-def recall_episodes(
-    *, tenant_id: UUID, agent_id: UUID, text: str, limit: int = 5, now: datetime | None = None
-) -> list[RecalledEpisode]:
+def recall_episodes(*, tenant_id: UUID, agent_id: UUID, text: str, limit: int = 5) -> list[RecalledEpisode]:
     """Return the episodes of an agent that match a text, best first, each with the components of its score.
 
     An episode is scored by its summary; the latest ones without a summary, by their best memories. If the embedder fails, only words count.
@@ -93,7 +91,7 @@ def recall_episodes(
     check_query_text(text)
     if not 1 <= limit <= MAX_LIMIT:
         raise Invalid(f"a recall returns 1 to {MAX_LIMIT} episodes, asked for {limit}")
-    now = now or datetime.now(UTC)
+    now = datetime.now(UTC)
     with tenant_transaction(tenant_id):
         meaning, reading = _read(agent_id, text, now)
     vector = embed_meaning(tenant_id, agent_id, meaning)

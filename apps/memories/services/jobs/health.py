@@ -18,7 +18,15 @@ from apps.memories.services.embedding.minds import installation_model
 from apps.memories.services.jobs import queries
 from apps.tenants.scope import OPS
 from arbor.errors import ConfigurationInvalid
-from arbor.memory.maintenance.health import Figure, HealthState, Metric, judge_job, judge_metric, worst
+from arbor.memory.maintenance.health import (
+    METRIC_RULES,
+    Figure,
+    HealthState,
+    Metric,
+    judge_job,
+    judge_metric,
+    worst,
+)
 
 #: The count at which counting stops; higher counts would be judged in the same way.
 MAX_COUNTED = 20_000
@@ -215,14 +223,11 @@ def _ago(moment: datetime | None, now: datetime) -> float | None:
 
 def _describe(figure: Figure) -> str:
     count = f"{figure.count:,}{' or more' if figure.count >= MAX_COUNTED else ''}"
+    if METRIC_RULES[figure.metric].by_age:
+        return f"{count} {figure.title} (the oldest for {_span(figure.judged)})"
     if figure.judged == figure.count:
         return f"{count} {figure.title}"
-    most = (
-        f"{figure.judged:,.0f} of one agent"
-        if figure.judged <= figure.count
-        else f"the oldest for {_span(figure.judged)}"
-    )
-    return f"{count} {figure.title} ({most})"
+    return f"{count} {figure.title} ({figure.judged:,.0f} of one agent)"
 
 
 def _span(seconds: float) -> str:

@@ -12,7 +12,7 @@ WHERE tenant_id = t.id AND ended_at IS NULL AND last_at < now() - {gap} AND star
 """
 
 # Score all episodes by words and vectors: by their summary or, for the latest episodes without one, by their best memories.
-# A summary is scored by words only while its vector has another dimension than the query's.
+# While its vector has another dimension than the query's, a summary is scored by words alone.
 SCAN_EPISODES = """
 WITH asked AS MATERIALIZED (SELECT {vector} AS vector), episode AS MATERIALIZED (
     SELECT e.id, e.started_at, e.last_at, e.summary <> '' AS summarized, coalesce(-(e.lexical <#> %(lexical)s::sparsevec), 0) AS words,
@@ -20,7 +20,7 @@ WITH asked AS MATERIALIZED (SELECT {vector} AS vector), episode AS MATERIALIZED 
     FROM memories_episode e, asked WHERE e.tenant_id = %(tenant)s AND e.agent_id = %(agent)s
 ), scored_by_memories AS (
     SELECT e.id, best.words, best.similarity
-    FROM asked, (SELECT id FROM episode WHERE NOT summarized ORDER BY last_at DESC LIMIT %(by_memories)s) e
+    FROM asked, (SELECT id FROM episode WHERE NOT summarized ORDER BY last_at DESC, id LIMIT %(by_memories)s) e
     CROSS JOIN LATERAL (
         SELECT max(-(lexical <#> %(lexical)s::sparsevec)) AS words, max(-(embedding <#> asked.vector)) AS similarity
         FROM memories_memory WHERE tenant_id = %(tenant)s AND episode_id = e.id AND status = 'active'
@@ -31,25 +31,29 @@ SELECT episode.id, coalesce(s.words, episode.words), coalesce(s.similarity, epis
 FROM episode LEFT JOIN scored_by_memories s ON s.id = episode.id
 """.replace("{vector}", QUERY_VECTOR)
 
+# Part: the tenant of a row `w` is active. Agents of suspended tenants get no model calls, so their rows wait, which is no fault.
+_OF_ACTIVE = "JOIN tenants_tenant t ON t.id = w.tenant_id AND t.status = 'active'"
+
 # Count the rows that wait for each kind of maintenance: of all agents, and the most of one agent. Each count uses a partial
 # index of the waiting rows and stops at a bound.
-COUNT_BY_AGENT = """
+COUNT_BY_AGENT = f"""
 SELECT kind, coalesce(sum(waiting), 0), coalesce(max(waiting), 0) FROM (
     SELECT 'stale_neighborhoods' AS kind, count(*) AS waiting FROM (
         SELECT agent_id FROM memories_upkeep WHERE stale LIMIT %(counted)s) w GROUP BY agent_id
     UNION ALL SELECT 'unclustered', count(*) FROM (
         SELECT agent_id FROM memories_upkeep WHERE unclustered LIMIT %(counted)s) w GROUP BY agent_id
     UNION ALL SELECT 'unextracted', count(*) FROM (
-        SELECT agent_id FROM memories_upkeep WHERE unextracted LIMIT %(counted)s) w GROUP BY agent_id
+        SELECT agent_id FROM memories_upkeep w {_OF_ACTIVE} WHERE unextracted LIMIT %(counted)s) w GROUP BY agent_id
     UNION ALL SELECT 'unweighed', count(*) FROM (
-        SELECT agent_id FROM memories_upkeep WHERE unweighed LIMIT %(counted)s) w GROUP BY agent_id
+        SELECT agent_id FROM memories_upkeep w {_OF_ACTIVE} WHERE unweighed LIMIT %(counted)s) w GROUP BY agent_id
     UNION ALL SELECT 'stale_clusters', count(*) FROM (
         SELECT agent_id FROM memories_cluster WHERE stale LIMIT %(counted)s) w GROUP BY agent_id
     UNION ALL SELECT 'unsummarized_episodes', count(*) FROM (
-        SELECT agent_id FROM memories_episode WHERE ended_at IS NOT NULL AND summarized_at IS NULL LIMIT %(counted)s
+        SELECT agent_id FROM memories_episode w {_OF_ACTIVE}
+        WHERE ended_at IS NOT NULL AND summarized_at IS NULL LIMIT %(counted)s
     ) w GROUP BY agent_id
 ) waiting GROUP BY kind
-"""
+"""  # noqa: S608 (no external input)
 
 # Count overdue memories and buffer items up to a bound, and find the oldest of each: the first entry of each tenant's part of the
 # index. Minds, one for each agent, are all read. Memories of suspended tenants are not embedded.

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
 from apps.memories.models import Memory
@@ -19,7 +18,7 @@ from apps.memories.services.recall.scan import Query, ScanResult, filter_conditi
 from apps.tenants.statements import fetch
 from arbor.embedding.models import REFUSED
 from arbor.memory.recall.fusion import Background, RankedCandidate, rank
-from arbor.memory.recall.recall_request import RecallFilter, RecallRequest
+from arbor.memory.recall.recall_request import EVERYTHING, RecallFilter, RecallRequest
 from arbor.memory.values import MemoryStatus, Recalled, ScoreComponents
 
 
@@ -161,9 +160,6 @@ def _rank_all(query: Query, found: ScanResult) -> list[RankedCandidate]:
 
 def _score_alone(query: Query, background: Background, memory: Memory) -> RankedCandidate | None:
     """Score a memory that is no candidate, without the shares that its neighbors would give it."""
-    moment = memory.occurred_at
-    is_last = moment == datetime.max.replace(tzinfo=UTC)
-    only = RecallFilter(since=moment, until=None if is_last else moment + timedelta(microseconds=1))
-    alone = replace(query, request=replace(query.request, only=only))
-    ranking = _rank_all(alone, replace(scan(alone), background=background))
+    alone = replace(query, request=replace(query.request, only=EVERYTHING))
+    ranking = _rank_all(alone, replace(scan(alone, memory_id=memory.id), background=background))
     return next((ranked for ranked in ranking if ranked.id == memory.id), None)

@@ -113,7 +113,7 @@ ON CONFLICT (tenant_id, memory_id) DO UPDATE SET level = least({CAP}, {_LEVEL} +
 _PRESENT = f"""
 SELECT memory_id, level FROM (
     SELECT memory_id, {_LEVEL} AS level FROM memories_activation a
-    WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s ORDER BY at DESC LIMIT {MAX_ACTIVE}
+    WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s ORDER BY at DESC, memory_id LIMIT {MAX_ACTIVE}
 ) latest WHERE level >= {FLOOR} ORDER BY level DESC, memory_id
 """  # noqa: S608
 

@@ -144,12 +144,13 @@ def limited_candidates(request: RecallRequest, sessions: Sequence[str]) -> Limit
     )
 
 
-def scan(query: Query) -> ScanResult:
+def scan(query: Query, *, memory_id: UUID | None = None) -> ScanResult:
     """Return the candidates of a query: the nearest in meaning, the best by words, the best of the time span in the text, and their neighbors.
 
     The seeds are SEEDS of each of the first two, or `limit` if that is more, and SPAN_SEEDS of the third; with a session limit, as many of other
     sessions too. Their neighbors are REACH turns on either side of each, and MAX_ASSOCIATED_MEMORIES associated with the
-    MAX_ASSOCIATION_SOURCES best. If these are fewer than the limit, the latest memories are added. One statement, seldom more.
+    MAX_ASSOCIATION_SOURCES best. If these are fewer than the limit, the latest memories are added. With `memory_id`, only this memory
+    is a candidate. One statement, seldom more.
     """
     request = query.request
     max_seeds = max(SEEDS, request.limit)
@@ -170,12 +171,17 @@ def scan(query: Query) -> ScanResult:
         values |= {"span_seeds": SPAN_SEEDS, "beside_words": MEANING_BESIDE_WORDS}
     conditions, filtered = filter_conditions(request.only)
     values |= filtered
+    if memory_id is not None:
+        conditions += " AND id = %(memory_id)s"
+        values["memory_id"] = memory_id
     limited = request.session_limit
     if limited:
         values["limited"] = limited.session
     timed, filled = around is not None, False
     # Without a guess for a filter, which may leave few memories; a session that is left out is seldom most of a mind.
-    is_filtered = replace(request.only, without_session="", without_since=None) != EVERYTHING
+    is_filtered = (
+        memory_id is not None or replace(request.only, without_session="", without_since=None) != EVERYTHING
+    )
     share, sample = (1.0, 0) if is_filtered else _guess(query.documents, max_seeds)
     while True:
         statement = _statement(

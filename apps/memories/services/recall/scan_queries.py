@@ -96,7 +96,7 @@ WITH asked AS MATERIALIZED (
         SELECT {row} FROM memories_memory m
         WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND session = stretch.session AND session <> '' AND status = 'active'
             AND position BETWEEN stretch.since AND stretch.until AND (expires_at IS NULL OR expires_at > %(now)s){conditions}
-        ORDER BY position LIMIT {most_beside}
+        ORDER BY position, id LIMIT {most_beside}
     ) turn
     UNION ALL
     (SELECT * FROM ({associated_memories}) associated)

@@ -21,6 +21,7 @@ from apps.memories.services.embedding.minds import query_vector
 from apps.memories.services.jobs.job_runs import JobRunResult, run_job
 from apps.memories.services.retention import queries
 from apps.memories.services.retention.forgetting import ACTOR
+from apps.memories.services.store.appraisal import word_lists
 from apps.memories.services.store.remember import store
 from apps.memories.services.store.term_counts import lock_minds
 from apps.signals.services.emission import emit
@@ -176,7 +177,7 @@ def _row(agent_id: UUID, digest: bytes, item: NewBufferItem) -> dict[str, Any]:
         "content": item.content,
         "content_digest": digest.hex(),
         "role": item.role,
-        "importance": item.appraised_importance,
+        "importance": item.appraised_importance(word_lists()),
         "trust": item.trust,
         "source": item.source,
         "lexical": sparsevec_text(fit_terms(terms, session="", dimension=0)),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
@@ -56,13 +55,11 @@ class AppraisedValues:
     expires_at: datetime | None
 
 
-def appraise_memory(
-    memory: NewMemory, *, least: Retention | None = None, unless: Collection[Retention] = ()
-) -> AppraisedValues:
+def appraise_memory(memory: NewMemory, *, least: Retention | None = None) -> AppraisedValues:
     """Return the importance, retention and expiry of a memory; values that the caller set are unchanged.
 
-    An appraised retention is raised to `least`, unless it is one of `unless`; if the caller set an expiry, an appraised permanent
-    retention is lowered to lasting. Other expiries are computed from the current time.
+    An appraised retention is raised to `least`; if the caller set an expiry, an appraised permanent retention is lowered to lasting.
+    Other expiries are computed from the current time.
     """
     importance, retention = memory.importance, memory.retention
     if importance is None or retention is None:
@@ -71,7 +68,7 @@ def appraise_memory(
         if importance is None:
             importance = appraisal.importance
         if retention is None:
-            retention = at_least(appraisal.retention, least, unless=unless) if least else appraisal.retention
+            retention = at_least(appraisal.retention, least) if least else appraisal.retention
             if memory.expires_at is not None and retention is Retention.PERMANENT:
                 retention = Retention.LASTING
     expires_at = memory.expires_at
@@ -80,16 +77,14 @@ def appraise_memory(
     return AppraisedValues(importance=importance, retention=retention, expires_at=expires_at)
 
 
-def lasting(memory: NewMemory, *, unless: Collection[Retention] = ()) -> NewMemory:
+def lasting(memory: NewMemory) -> NewMemory:
     """Return a memory with lasting retention, or permanent if its text asks for that.
 
     A retention that the caller set is unchanged. The importance is appraised when the memory is stored.
     """
     if memory.retention is not None:
         return memory
-    return replace(
-        memory, retention=appraise_memory(memory, least=Retention.LASTING, unless=unless).retention
-    )
+    return replace(memory, retention=appraise_memory(memory, least=Retention.LASTING).retention)
 
 
 def _expiry(ttl: timedelta) -> datetime | None:

@@ -48,7 +48,7 @@ _ACTOR = "system:memories"
 def write_drafts(drafts: Sequence[MindDraft]) -> None:
     """Write all memories that were placed in the drafts of minds, which the caller has locked.
 
-    For any number of agents: three statements for new memories, one of them for their episodes, one for signals; up to eight for memories that
+    For any number of agents: three statements for new memories, one of them for their episodes, one for signals; up to nine for memories that
     were remembered again, and one for each audit record of an agent; two for evolutions. None without changes.
     """
     touched = [draft for draft in drafts if draft.touched]
@@ -182,6 +182,12 @@ def _write_changes(drafts: Sequence[MindDraft]) -> None:
             _record_unarchived(draft.agent_id, restored)
     if unarchived:
         _restore_to_recall(unarchived)
+        emit(
+            *(
+                signal(SignalName.KNOWLEDGE_RESTORED, agent_id, **memory_data(ids), actor=_ACTOR)
+                for agent_id, ids in unarchived.items()
+            )
+        )
 
 
 def _record_wordings_left_out(agent_id: UUID, left_out: dict[str, int]) -> None:

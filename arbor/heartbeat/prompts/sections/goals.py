@@ -69,9 +69,9 @@ def _plan(plan: PlanView, goal: GoalView) -> Iterator[str]:
         f" (estimated: {estimates_text})" if estimates_text else ""
     )
     for dependency in plan.dependencies:
-        yield f"    {'waits for' if dependency in plan.waits_for else 'needed, and has'}: {line(dependency)}"
+        yield f"    {'waits for' if dependency in plan.waits_for else 'met'}: {line(dependency)}"
     if plan.waits_for:
-        yield "    Its steps wait too. What has come about, write under met of the goal's update."
+        yield "    Its steps wait too. Write a dependency that is met under `met` in the goal's update."
     for step in plan.steps:
         yield f"{step.position}. {step.status}: {step.action}: {line(step.description)}"
         yield from _conditions(step)

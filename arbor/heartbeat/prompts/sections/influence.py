@@ -101,4 +101,6 @@ def _reason(reason: str) -> str:
 
 def _handler(handler: StepHandlerView) -> str:
     error = f"; the last failure: {line(handler.error, _REASON_LENGTH)}" if handler.error else ""
-    return f"{line(handler.name)}: completed {handler.completed} of {handler.steps} steps, {handler.tries:g} tries each{error}"
+    steps = "1 step" if handler.steps == 1 else f"{handler.steps} steps"
+    tries = "1 try" if handler.tries == 1 else f"{handler.tries:g} tries"
+    return f"{line(handler.name)}: completed {handler.completed} of {steps}, {tries} each{error}"

@@ -31,6 +31,8 @@ SHOWN_PERCEPTS = 5
 OUTCOME_LENGTH = 1_200
 #: Replaces the narrative of the last heartbeat where a recent memory shows it.
 NARRATED_ABOVE = "Its narrative is the latest of yours under Recent experience."
+#: Characters of the longest percept, which is shown whole: a line break and the indentation after it are five.
+_PERCEPT_SHOWN = 5 * PERCEPT_LENGTH
 #: Characters of a percept's data, and of one value.
 DETAIL_LENGTH = 800
 VALUE_LENGTH = 200
@@ -133,7 +135,7 @@ def percepts(percepts: Sequence[PerceptView], pending: int, data: Data) -> str:
 
 def _percept(percept: PerceptView) -> Iterator[str]:
     sender = f" from {line(percept.peer)}" if percept.peer else ""
-    yield f"[{percept.id}] {format_time(percept.at)}, {percept.kind}{sender}: {line(percept.content, PERCEPT_LENGTH)}"
+    yield f"[{percept.id}] {format_time(percept.at)}, {percept.kind}{sender}: {line(percept.content, _PERCEPT_SHOWN)}"
     if percept.answers:
         yield f"    answers what you wrote: {line(percept.answers)}"
     if percept.detail:

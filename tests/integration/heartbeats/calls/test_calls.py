@@ -18,6 +18,8 @@ from django.db.models.functions import Now
 
 from apps.agents.models import Agent
 from apps.calls.models import CallStatus, DailyUsage, ExternalCall, LedgerEntry
+from apps.calls.services.leased_calls import LeasedCall
+from apps.calls.services.ledger import failure_charge
 from apps.heartbeats.models import HeartbeatStatus
 from apps.heartbeats.services.calls import call_leases
 from apps.heartbeats.services.calls import calls as calls_service
@@ -25,8 +27,9 @@ from apps.heartbeats.services.calls.calls import Submit, execute_calls
 from apps.queues import Task
 from apps.tenants.models import Tenant
 from apps.tenants.scope import APP, tenant_transaction
-from arbor.errors import ModelTimeout, ModelUnavailable
-from arbor.models.ports import ModelReply, ModelRequest, TextSink
+from arbor.errors import ModelRefused, ModelTimeout, ModelUnavailable
+from arbor.ids import uuid7
+from arbor.models.ports import CallPurpose, ModelReply, ModelRequest, TextSink
 from arbor.models.slots import Slots
 from arbor.models.usage import Usage
 from tests.integration.heartbeats.conftest import REST, heartbeats_of, lose_lease, make_due, schedule_of
@@ -338,3 +341,22 @@ def lease_by_another_worker(tenant_id: UUID, ids: Sequence[UUID]) -> None:
             assert ExternalCall.objects.filter(id__in=ids).update(attempts=9) == MANY
     finally:
         connections[APP].close()
+
+
+@pytest.mark.parametrize("cost", [Decimal(2), None])
+def test_a_refusal_costs_what_the_provider_bills(cost: Decimal | None) -> None:
+    request = ModelRequest(purpose=CallPurpose.THINK, system="", messages=())
+    call = LeasedCall(
+        call_id=uuid7(),
+        tenant_id=uuid7(),
+        agent_id=uuid7(),
+        model="scripted/model",
+        request=request,
+        attempt=1,
+        subject={},
+        failures=0,
+    )
+    refusal = ModelRefused("I will not.", usage=Usage(input_tokens=7), cost_usd=cost)
+    charge = failure_charge(call, refusal, latency_ms=1.0)
+    assert charge is not None
+    assert (charge.input, charge.cost) == (7, cost)

@@ -77,7 +77,7 @@ def test_a_planned_goal_completes_in_five_heartbeats_with_its_parent(
     )
     assert "## Plan" in prompt
     assert "(estimated: heartbeats 4, energy 2, risk 0.3)" in prompt
-    assert "needed, and has: a calm day" in prompt
+    assert "met: a calm day" in prompt
     assert "1. committed: remember: what the pilots said" in prompt
     assert "2. waiting: rest: let it settle" in prompt
     assert "before: the pilots were heard" in prompt
@@ -159,7 +159,7 @@ def test_a_plan_waits_for_what_it_depends_on(
     run_replies(reply_of(goal_updates=[{"goal_id": str(reef.id), "met": ["A calm day"]}]))
     assert "its plan no longer waits for A calm day" in str(last_done(agent).goal_changes)
     prompt = run_replies(REST)
-    assert "needed, and has: a calm day" in prompt
+    assert "met: a calm day" in prompt
     assert "] recall: the soundings (for goal" in prompt
 
 
@@ -266,6 +266,17 @@ def test_a_blocked_goal_is_flagged_until_its_blocker_closes(
     with tenant_transaction(agent.tenant_id):
         kinds = set(GoalMemoryLink.objects.filter(goal_id=reef.id).values_list("kind", flat=True))
     assert LinkKind.BLOCKER in kinds
+
+
+def test_an_agent_lifts_a_blocker_given_in_words(run_replies: RunReplies, goals: tuple[Goal, Goal]) -> None:
+    _, reef = goals
+    run_replies(reply_of(goal_updates=[{"goal_id": str(reef.id), "blocked_by": "the storm"}]))
+    assert "blocked by the storm" in run_replies(
+        reply_of(goal_updates=[{"goal_id": str(reef.id), "blocked_by": "Nothing."}])
+    )
+    prompt = run_replies(REST)
+    assert "blocked by" not in prompt
+    assert "waits for: the storm" not in prompt
 
 
 def test_a_goal_contradicted_by_a_belief_is_flagged(

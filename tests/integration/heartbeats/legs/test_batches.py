@@ -21,6 +21,7 @@ from apps.tenants.scope import tenant_transaction
 from arbor.errors import ModelUnavailable
 from arbor.goals.values import GoalState
 from arbor.models.ports import ModelRequest
+from arbor.signals import SignalName
 from tests.factories.authority import allow
 from tests.integration.heartbeats.batch import (
     EIGHT,
@@ -35,6 +36,7 @@ from tests.integration.heartbeats.batch import (
 from tests.integration.heartbeats.conftest import REST, heartbeats_of, lose_lease, make_due, schedule_of
 from tests.integration.heartbeats.fleet import Fleet
 from tests.integration.heartbeats.heartbeat_runner import Script, action_of, reply_of, store_memory
+from tests.integration.signals.conftest import signals_of
 from tests.support.database import recorded_statements
 
 __all__ = ["batch"]
@@ -136,6 +138,30 @@ def test_a_batch_ends_as_its_heartbeats_would_one_by_one(
     shared = [heartbeat for heartbeat in heartbeats if heartbeat.elapsed_ms > 1.5 * heartbeat.own_ms]
     assert len(shared) >= EIGHT, "the heartbeats did not run in a batch"
     assert all(heartbeat.elapsed_ms == pytest.approx(heartbeat.own_ms) for heartbeat in singly.heartbeats())
+
+
+def test_signals_of_a_batch_have_the_ids_of_their_heartbeats(
+    fleet: Fleet, tenant: Tenant, new_agent: MakeAgent, scripted: Script
+) -> None:
+    batch = Batch(fleet, [new_agent(tenant, name=f"Agent {number}") for number in range(2)])
+    looks, ends = batch.agents
+    with tenant_transaction(tenant.id):
+        allow(looks, "recall")
+        # In the first leg, only this agent has a percept.
+        perceive(agent_id=ends.id, kind="environment", content="The fog lifts.", actor="test")
+    goal = reply_of(new_goals=[{"title": "Count the lamps"}])
+    looking = iter([reply_of(actions=[action_of("recall", query="lamps")]), REST])
+    scripted(lambda request: next(looking) if number_of(request) == 0 else goal, repeat=True)
+    cursors = [signals_of(agent)[-1].cursor for agent in batch.agents]
+    batch.run()
+
+    heartbeats = {heartbeat.agent_id: heartbeat.id for heartbeat in batch.heartbeats()}
+    for agent, cursor in zip(batch.agents, cursors, strict=True):
+        signals = signals_of(agent, after=cursor)
+        names = [record.name for record in signals]
+        assert {record.heartbeat_id for record in signals} == {heartbeats[agent.id]}, names
+        assert (names[0], names[-1]) == (SignalName.HEARTBEAT_STARTED, SignalName.HEARTBEAT)
+    assert SignalName.GOAL_CREATED in names
 
 
 # --- Statements ----------------------------------------------------------------------------------------

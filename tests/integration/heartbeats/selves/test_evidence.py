@@ -100,7 +100,7 @@ def test_a_retired_memory_is_no_evidence(heartbeats: HeartbeatRunner, agent: Age
         edge = relate(agent_id=agent.id, new=new)
         record_evidence(agent_id=agent.id, edge=edge, source="test")
         proposal = Proposal.objects.get(agent_id=agent.id, kind="belief")
-    assert proposal.content.startswith("1 memories speak for it, 0 against it")
+    assert proposal.content.startswith("1 memory speaks for it, 0 against it")
     assert OF_BELIEFS not in heartbeats.run(REST)
 
 

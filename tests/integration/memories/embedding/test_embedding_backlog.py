@@ -373,6 +373,9 @@ def test_the_backlog_has_its_size_and_its_oldest_age(mind: Agent, foreign_mind: 
     backlog = count_backlog()
     assert backlog.waiting == 3
     assert timedelta(hours=2) <= backlog.oldest < timedelta(hours=3)
+    # Texts of a suspended tenant are not embedded, so they do not wait.
+    Tenant.objects.using(OPS).filter(id=foreign_mind.tenant_id).update(status=TenantStatus.SUSPENDED)
+    assert count_backlog().waiting == 2
     with tenant_transaction(mind.tenant_id):
         mind.memories.update(created_at=datetime.now(UTC) + timedelta(hours=1))
     assert count_backlog().oldest < timedelta(minutes=1), "a clock that jumps makes no negative age"

@@ -79,6 +79,14 @@ def test_ages_are_those_of_the_oldest_in_any_tenant(mind: Agent, foreign_mind: A
     assert "3 texts without a vector (the oldest for 7 h)" in [what for _, what, _ in health.findings]
 
 
+def test_an_age_of_fewer_seconds_than_memories_is_an_age(mind: Agent, settings: Any) -> None:
+    settings.ARBOR_HEALTH_LIMITS = {Metric.UNEMBEDDED: Limit(warn=1, critical=100)}
+    store_memories(mind, 5)
+    with tenant_transaction(mind.tenant_id):
+        Memory.objects.update(created_at=datetime.now(UTC) - timedelta(seconds=3))
+    assert "5 texts without a vector (the oldest for 3 s)" in [what for _, what, _ in read_health().findings]
+
+
 def test_closed_episodes_and_unreadable_texts_are_counted(mind: Agent, settings: Any) -> None:
     store_memories(mind, 1)
     now = datetime.now(UTC)

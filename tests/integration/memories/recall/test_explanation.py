@@ -15,6 +15,7 @@ from apps.memories.services.recall.explanation import Explanation, explain_recal
 from apps.memories.services.store.remember import remember
 from apps.tenants.scope import tenant_transaction
 from arbor.ids import uuid7
+from arbor.memory.recall.fusion import SEEDS
 from arbor.memory.recall.recall_request import EVERYTHING, RecallFilter, RecallRequest
 from arbor.memory.values import MemoryType
 from tests.factories.memories import ClusterFactory, ConceptFactory, EpisodeFactory
@@ -142,6 +143,19 @@ def test_a_memory_without_a_vector_has_that_reason(mind: Agent, settings: Any) -
         "it has expired",
         "it is not embedded yet, so that only its words can match",
     )
+
+
+def test_a_memory_among_many_of_its_moment_is_scored(mind: Agent) -> None:
+    memories = [
+        a_memory(f"Game {number} of chess was a draw.", session="chess", position=number)
+        for number in range(3 * SEEDS)
+    ]
+    stored = remember(tenant_id=mind.tenant_id, agent_id=mind.id, memories=memories).ids
+    with tenant_transaction(mind.tenant_id):
+        Memory.objects.filter(id__in=stored).update(occurred_at=NOON)
+    for explanation in (explain(mind, memory_id, limit=1) for memory_id in (stored[0], stored[-1])):
+        assert explanation.absence is not None
+        assert explanation.absence.terms is not None
 
 
 def test_a_memory_of_the_last_moment_is_explained(mind: Agent, ids: dict[str, UUID]) -> None:

@@ -151,6 +151,8 @@ def test_a_limited_session_does_not_crowd_out_the_rest(mind: Agent) -> None:
     )
     with tenant_transaction(mind.tenant_id):
         store(agent_id=mind.id, memories=[*own, *memories], vectors=random_vectors(random.Random(3), 206))
+    # A transaction that has written memories does not load the mind.
+    with tenant_transaction(mind.tenant_id):
         recalled, _ = recall_both_ways(
             RecallRequest(
                 agent_id=mind.id,
@@ -194,6 +196,7 @@ def test_an_excluded_session_does_not_crowd_out_the_rest(mind: Agent) -> None:
     chance = random.Random(3)
     with tenant_transaction(mind.tenant_id):
         store(agent_id=mind.id, memories=[*own, *memories], vectors=random_vectors(chance, 206))
+    with tenant_transaction(mind.tenant_id):
         recalled, _ = recall_both_ways(
             RecallRequest(
                 agent_id=mind.id,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -30,6 +31,7 @@ from apps.memories.services.store.term_counts import terms_of
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import Invalid, LimitReached, NotFound
 from arbor.memory.buffer import NewBufferItem
+from arbor.memory.importance import EXPLICIT_IMPORTANCE
 from arbor.memory.text.lexical import document_vector
 from tests.integration.memories.conftest import (
     REMOTE,
@@ -71,6 +73,14 @@ def audit_messages(agent: Agent) -> list[str]:
     with tenant_transaction(agent.tenant_id):
         rows = AuditEvent.objects.filter(action=AuditAction.BUFFER_CLEARED, agent_id=agent.id).order_by("id")
         return list(rows.values_list("message", flat=True))
+
+
+def test_an_operators_words_appraise_an_item(mind: Agent, tmp_path: Path, settings: Any) -> None:
+    words = tmp_path / "words.yaml"
+    words.write_text("remember: [mark my words]")
+    settings.ARBOR_IMPORTANCE_WORDS = str(words)
+    add_items(mind, "Mark my words: the ferry is late.", role="user")
+    assert [item.importance for item in buffer_items(mind)] == [EXPLICIT_IMPORTANCE]
 
 
 def test_a_buffer_item_is_found_by_words_and_later_by_meaning(mind: Agent) -> None:

@@ -15,6 +15,7 @@ from apps.memories.services.embedding.embedding import embed_texts
 from apps.memories.services.retention.archive import archive
 from apps.memories.services.store.remember import remember
 from apps.memories.services.store.revision import halve_trust
+from apps.signals.services.reading import read_signals
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import NotFound
 from arbor.ids import uuid7
@@ -22,6 +23,7 @@ from arbor.memory.details import SemanticDetail, read_detail
 from arbor.memory.duplicates import MAX_WORDINGS
 from arbor.memory.trust import Source, max_trust
 from arbor.memory.values import MemoryStatus, MemoryType, NewMemory, Retention
+from arbor.signals import Cursor, SignalName
 from tests.integration.memories.conftest import (
     NOON,
     a_memory,
@@ -165,6 +167,8 @@ def test_the_same_text_restores_an_archived_memory(mind: Agent) -> None:
     with tenant_transaction(mind.tenant_id):
         upkeep = Upkeep.objects.get(memory_id=row.id)
         event = AuditEvent.objects.get(action=AuditAction.MEMORIES_RESTORED)
+        last_signal = read_signals(after=Cursor(), limit=100).signals[-1]
+    assert (last_signal.name, last_signal.data["memories"]) == (SignalName.KNOWLEDGE_RESTORED, [str(row.id)])
     assert (upkeep.stale, upkeep.unclustered) == (True, True)
     assert (event.agent_id, event.detail) == (mind.id, {"memory_ids": [str(row.id)]})
 

@@ -124,6 +124,13 @@ def test_a_fitting_situation_is_rendered_once_and_unchanged() -> None:
             ["goal-market", "goal-attic"],
         ),
         (
+            {"goals": [goal("attic"), goal("harbour"), goal("market")]},
+            {"world_state": 100},
+            {"goals": 2},
+            ["goal-attic"],
+            ["goal-harbour", "goal-market"],
+        ),
+        (
             {"goals": [goal()], "intents": [intent(f"i{n}", description=LONG[:300]) for n in range(4)]},
             {"world_state": 330},
             {"intents": 2},

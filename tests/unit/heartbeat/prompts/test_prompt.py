@@ -22,7 +22,7 @@ from arbor.heartbeat.replies.reply import (
 )
 from arbor.heartbeat.replies.reply_schema import asked_keys, reply_schema
 from arbor.heartbeat.situation import LastHeartbeat, Mode, Situation
-from arbor.heartbeat.views import PeerView, ProposalView
+from arbor.heartbeat.views import PERCEPT_LENGTH, PeerView, ProposalView
 from arbor.heartbeat.working_memory import WorkingMemory
 from arbor.models.token_estimates import estimate_tokens
 from arbor.selves.proposals import MIN_INSIGHT, ProposalKind
@@ -302,6 +302,11 @@ def test_only_the_energy_section_describes_the_action_budget(unit: str, shown: s
     assert "energy" not in prompt.system.partition("# How you answer")[0]
     assert "name (price): what it is for; its params" in prompt.system
     assert "energy" not in next(line for line in prompt.system.splitlines() if line.startswith("- rest "))
+
+
+def test_the_longest_percept_is_shown_whole() -> None:
+    content = "\n".join(["tide"] * (PERCEPT_LENGTH // 5))
+    assert section("percepts", percepts=[percept(content)]).count("tide") == PERCEPT_LENGTH // 5
 
 
 def test_a_long_memory_is_truncated_visibly() -> None:

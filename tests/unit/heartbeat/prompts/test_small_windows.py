@@ -39,6 +39,7 @@ from arbor.selves.boundaries import BoundaryResponse
 from arbor.selves.drives import Drive
 from arbor.selves.values import AspectKind, BeliefCategory
 from arbor.values import replace
+from arbor.workflows.delegation import delegation_text
 from tests.unit.heartbeat.builders import NONCE, NOW, goal, intent, memory, percept, proposal, situation
 from tests.unit.heartbeat.state_builders import (
     Answers,
@@ -50,6 +51,7 @@ from tests.unit.heartbeat.state_builders import (
 
 CHARACTER = "# Character: Mira\n\n" + "You map harbours, and speak plainly of what you saw. " * 40
 PERCEPT = str(UUID(int=9))
+DELEGATED = delegation_text(workflow="Digest", step="draft", step_id=UUID(int=8), task="Write it.")
 DETAIL = "with its piers, cranes, lamps, ferries and what people say about each of them, " * 3
 
 
@@ -207,6 +209,8 @@ def test_both_reply_formats_ask_for_the_same_keys_and_words() -> None:
         ({"percepts": [percept(kind="peer_message")]}, {"reach_out_agent"}, {"reprioritize"}),
         ({"contradictions": rich_situation().contradictions}, {"maintain"}, {"observe"}),
         ({"plans": rich_situation().plans}, {"inquire_deep"}, {"reach_out_public"}),
+        ({"percepts": [percept(DELEGATED, kind="environment")]}, {"complete_step"}, {"start_workflow"}),
+        ({"goals": [goal(description=DELEGATED)]}, {"complete_step"}, {"start_workflow"}),
     ],
 )
 def test_the_situation_chooses_the_actions_of_a_small_window(

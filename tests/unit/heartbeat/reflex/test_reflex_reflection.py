@@ -38,6 +38,22 @@ def test_consolidation_connects_memories_that_share_most_words() -> None:
     assert "“Ferries pass the lighthouse at night”" in reflect["params"]["insight"]
 
 
+def test_consolidation_sums_up_only_memories_of_its_subject() -> None:
+    contents = {
+        "a": "The lighthouse keeper counts ferries",
+        "b": "Ferries pass the lighthouse at night",
+        "c": "The lighthouse was painted",
+        "d": "Harvest begins",
+        "e": "The harvest ended",
+    }
+    recent = [memory(name, content=content) for name, content in contents.items()]
+    synthesize = reflex(situation(mode=Mode.CONSOLIDATION, recent=recent))["actions"][2]
+
+    assert synthesize["params"]["topic"] == "lighthouse"
+    assert all(contents[name] in synthesize["params"]["content"] for name in "abc")
+    assert "arvest" not in synthesize["params"]["content"]
+
+
 def test_consolidation_does_not_connect_memories_already_thought_of() -> None:
     views = [memory("pier"), memory("crane")]
     first = reflex(situation(mode=Mode.CONSOLIDATION, recent=views))

@@ -259,6 +259,11 @@ def test_a_long_list_of_invalid_items_is_counted_not_copied() -> None:
     assert parsed.dropped[-1].reason == "9950 further items were dropped"
 
 
+def test_a_single_item_over_a_limit_is_counted_in_the_singular() -> None:
+    (dropped,) = parse({"concerns": ["wind"] * 6}).dropped
+    assert dropped.reason == "at most 5 are taken; 1 is left over"
+
+
 def test_a_dropped_value_is_truncated() -> None:
     parsed = parse({"mystery": "x" * 5_000})
 

@@ -240,6 +240,17 @@ def test_halted_agents_are_due_after_midnight_at_spread_times() -> None:
     assert due.due_at == NOW + timedelta(days=3)
 
 
+def test_a_halted_agent_waits_for_its_active_hours() -> None:
+    hours = ActiveHours(start=time(9), end=time(17), zone=ZoneInfo("UTC"))
+    halted = replace(
+        new_heartbeat({"degradation": BudgetLevel.HALT}),
+        schedule=SchedulePolicy(interval=timedelta(hours=1), hours=hours),
+    )
+    due = run_step(idle(halted)).state.next
+    assert due is not None
+    assert due.due_at == datetime(2026, 1, 6, 9, tzinfo=UTC)
+
+
 @pytest.mark.parametrize(
     ("trigger", "waiting", "runs"), [("timer", False, False), ("event", False, True), ("timer", True, True)]
 )

@@ -270,6 +270,13 @@ def test_the_state_after_a_heartbeat_is_complete() -> None:
     assert memory.engagement == pytest.approx(0.75)
 
 
+def test_a_settled_text_that_was_never_on_its_mind_is_dropped() -> None:
+    memory = WorkingMemory(concerns=["The anchor drags"], curiosity=["what lives below"])
+    reply = Reply(resolved=["the anchor  drags", "what lives below", "the wind"])
+    (dropped,) = run_record(situation=situation(working_memory=memory), reply=reply).present.dropped
+    assert (dropped.path, dropped.value) == ("resolved", "the wind")
+
+
 def test_a_consolidation_resets_the_count_of_turns() -> None:
     memory = WorkingMemory(talked=12)
     heartbeat = run_record(situation=situation(mode=Mode.CONSOLIDATION, working_memory=memory))

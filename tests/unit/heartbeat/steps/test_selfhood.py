@@ -152,6 +152,16 @@ def test_an_unsure_or_baseless_insight_is_dropped_with_its_reason(item: Identity
     assert Propose not in answers.kinds
 
 
+def test_unknown_evidence_of_an_insight_is_dropped_with_its_reason() -> None:
+    item = insight(evidence=["the tide", str(MEMORY), str(UUID(int=78))])
+    answers = Answers({OwnMemories: frozenset({MEMORY}), Propose: ProposalOutcome()})
+    result = answers.run(identity_insights(heartbeat_of(reply=Reply(identity_insights=[item]))))
+
+    assert [list(new.evidence) for new in answers.needs[1].proposals] == [[str(MEMORY)]]
+    (dropped,) = result.state.present.dropped
+    assert (dropped.path, dropped.value) == ("identity_insights[0].evidence", f"the tide; {UUID(int=78)}")
+
+
 def test_an_insight_that_is_an_aspect_already_is_dropped() -> None:
     item = insight(kind=InsightKind.SELF_CONCEPT, content="I am patient.")
     known = AspectView(id="aspect-1", kind=AspectKind.SELF_CONCEPT, content="I am Patient.")

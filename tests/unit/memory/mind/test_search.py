@@ -84,8 +84,11 @@ def test_turns_beside_a_chosen_one_are_candidates_too() -> None:
 
 
 def test_a_crowded_place_adds_a_limited_number_of_neighbors() -> None:
-    crowd = [{"id": 100 + number, "session": "talk", "position": 1} for number in range(3 * MAX_BESIDE)]
-    assert len(candidate_ids(search(matching(1, session="talk", position=0), *crowd))) <= 1 + MAX_BESIDE
+    numbers = range(3 * MAX_BESIDE, 0, -1)
+    crowd = [{"id": 100 + number, "session": "talk", "position": 1} for number in numbers]
+    found = sorted(candidate_ids(search(matching(1, session="talk", position=0), *crowd)))
+    # The turn itself is among its neighbors.
+    assert found == [1, *range(101, 100 + MAX_BESIDE)]
 
 
 @pytest.mark.parametrize(
