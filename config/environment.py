@@ -94,12 +94,17 @@ def whole_number(name: str, *, default: int, least: int, most: int) -> int:
     return value
 
 
-def seconds(name: str, *, default: float, least: float, most: float) -> timedelta:
-    """Return the setting `name` as a length of time; raise ConfigurationInvalid if it is outside the range."""
+def number(name: str, *, default: float, least: float, most: float, unit: str = "") -> float:
+    """Return the setting `name`; raise ConfigurationInvalid if it is outside the range."""
     value: float = env.float(name, default=default)
     if not least <= value <= most:
-        raise ConfigurationInvalid(f"{name} must be {least:g} to {most:g} seconds, got {value:g}")
-    return timedelta(seconds=value)
+        raise ConfigurationInvalid(f"{name} must be {least:g} to {most:g}{unit}, got {value:g}")
+    return value
+
+
+def seconds(name: str, *, default: float, least: float, most: float) -> timedelta:
+    """Return the setting `name` as a length of time; raise ConfigurationInvalid if it is outside the range."""
+    return timedelta(seconds=number(name, default=default, least=least, most=most, unit=" seconds"))
 
 
 #: Set in the environment of a process that was given its own secrets. Such a process looks for no other secrets, not even in files.

@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from config.environment import env
+from config.environment import whole_number
 
 
 class PoolKind(StrEnum):
@@ -38,8 +38,7 @@ MODEL_CONNECTIONS = 20
 
 def model_connections() -> int:
     """Return the number of database connections that the threads of one process share."""
-    connections: int = env.int("ARBOR_MODEL_CONNECTIONS", default=MODEL_CONNECTIONS)
-    return connections
+    return whole_number("ARBOR_MODEL_CONNECTIONS", default=MODEL_CONNECTIONS, least=0, most=10_000)
 
 
 def worker_pools() -> tuple[WorkerPool, ...]:
@@ -53,7 +52,7 @@ def worker_pools() -> tuple[WorkerPool, ...]:
             name="model",
             queues=("llm", "embedding", "outbox"),
             kind=PoolKind.THREADS,
-            concurrency=env.int("ARBOR_MODEL_THREADS", default=MODEL_THREADS),
+            concurrency=whole_number("ARBOR_MODEL_THREADS", default=MODEL_THREADS, least=1, most=10_000),
             env={"ARBOR_DB_POOL_SIZE": str(model_connections())},
         ),
         WorkerPool(

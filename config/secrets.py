@@ -25,7 +25,7 @@ _READABLE = "abcdefghjkmnpqrstuvwxyz23456789"
 class SecretName(StrEnum):
     """The files in the secrets folder."""
 
-    #: The master key, which secrets are sealed under, and the passwords of the serving roles derived from.
+    #: The master key: secrets are sealed under it, and the passwords of the serving roles are derived from it.
     MASTER_KEY = "master_key"
     #: The password of the embedded PostgreSQL's superuser, which the supervisor alone uses.
     POSTGRES_PASSWORD = "postgres_password"  # noqa: S105 (a file's name)
@@ -63,7 +63,7 @@ _MAKERS: dict[SecretName, Callable[[], str]] = {
 def read_secret(path: Path) -> str:
     """Return the secret in a file that only its owner can read, or that a container platform has mounted.
 
-    Raises ConfigurationInvalid when others can read any other file, when it is empty, or when it cannot be read.
+    Raises ConfigurationInvalid for a file that others can read and no platform has mounted, and for an empty or unreadable one.
     """
     try:
         mode = stat.S_IMODE(path.stat().st_mode)

@@ -35,7 +35,7 @@ _LOCKED = re.compile(r"^([A-Za-z0-9][A-Za-z0-9._-]*)==([^\s;\\]+)", re.MULTILINE
 _COPYLEFT = re.compile(r"\b(AGPL|GPL|Affero|GNU General Public)", re.IGNORECASE)
 _LIBRARY = re.compile(r"LGPL|Lesser|Library General Public", re.IGNORECASE)
 _CLASSIFIER = "License :: "
-#: A text longer than this is the licence itself, not its name.
+#: The most characters of the first line of a licence's text that are taken as its name.
 _LONGEST_NAME = 100
 
 
@@ -48,7 +48,7 @@ class AuditCode(IntEnum):
 
 
 class Scope(StrEnum):
-    """The part of a package in an installation, in CycloneDX's words."""
+    """The role of a package in an installation, in CycloneDX's words."""
 
     RUNTIME = "required"
     DEVELOPMENT = "excluded"

@@ -21,7 +21,7 @@ from apps.tenants.services import tenant_by_slug
 from arbor.errors import NotFound
 from arbor.ids import read_id
 from config.cli.kit.columns import OutputColumn, listing
-from config.cli.kit.declarations import Output
+from config.cli.kit.declarations import Output, is_given
 from config.cli.kit.tenancy import actor
 
 
@@ -111,8 +111,10 @@ def create_user(
     role: str,
 ) -> Output:
     """Create an account. Without an option the command prompts for the password."""
-    if tenant_slug:
+    if tenant_slug is not None:
         tenant_by_slug(tenant_slug)  # before anything is created
+    elif is_given("role"):
+        raise click.UsageError("--role is the role in a tenant: name the tenant with --tenant")
     password = _read_or_generate_password(
         password_stdin=password_stdin, generate=generate, password_file=password_file
     )
@@ -120,7 +122,7 @@ def create_user(
         account: User = create_account(
             username=username, password=password, superuser=superuser, actor=actor()
         )
-    if tenant_slug:
+    if tenant_slug is not None:
         set_member_role(slug=tenant_slug, username=username, role=Role(role), actor=actor())
     where = f", {role} of {tenant_slug}" if tenant_slug else ""
     once = _password_note(password, generate, password_file)

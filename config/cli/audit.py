@@ -71,8 +71,9 @@ def _list_page(
         rows = wanted.filter_rows(AuditEvent.objects.order_by("-at", "-id"))
         if before is not None:
             rows = older_than(rows, before)
-        found = list(rows[:limit])
-    if len(found) == limit:
+        further = list(rows[: limit + 1])
+    found = further[:limit]
+    if len(further) > limit:
         print_note(f"more with --before {found[-1].id}")
     output = listing("events", found, _COLUMNS, empty="No such acts.", about={"tenant": tenant.slug})
     return Output({**output.value, "events": [row_to_dict(row, _DETAILS) for row in found]}, text=output.text)

@@ -180,7 +180,9 @@ def _results_output(results: Sequence[FileResult]) -> Output:
         ],
     }
     counts = ", ".join(f"{count:,} {change}" for change, count in changes.items())
-    text: RenderableType = f"{len(results):,} files: {counts}; {value['passages']:,} passages."
+    files = "1 file" if len(results) == 1 else f"{len(results):,} files"
+    passages = "1 passage" if value["passages"] == 1 else f"{value['passages']:,} passages"
+    text: RenderableType = f"{files}: {counts}; {passages}."
     if broken:
         title = f"\n[yellow]{len(broken):,} of them cannot be read[/yellow]:"
         rows = ((result.name, result.error) for result in broken[:_BROKEN_SHOWN])

@@ -27,7 +27,7 @@ from config.cli.kit.declarations import ExitCode, Output
 from config.cli.kit.output import print_note
 from config.cli.kit.tenancy import ChosenAgent, actor, choose_agent, choose_tenant, with_optional_agent
 from config.cli.kit.text_files import read_text
-from config.cli.kit.values import json_or_text
+from config.cli.kit.values import by_name, json_or_text
 
 #: The largest file of replies or of a graph, which is read at once.
 _MAX_BYTES = 1_000_000
@@ -59,19 +59,20 @@ def dry_run_graph(
     tenant_slug: str | None,
 ) -> Output:
     """Walk a graph with nodes that do nothing, and show the path."""
+    context = {name: json_or_text(text) for name, text in _parse_pairs("--set", assigned).items()}
+    if "mode" in context:
+        raise click.UsageError("the mode is set by --mode, not by --set")
     graph = load_graph(_read_graph(which, tenant_slug), handlers=HANDLERS)
     script = Script(
         outcomes={
             _require_node(name, graph.nodes): _parse_outcomes(value)
-            for name, value in _parse_pairs("--outcome", outcomes)
+            for name, value in _parse_pairs("--outcome", outcomes).items()
         },
         preferred={
-            _require_node(name, graph.nodes): value for name, value in _parse_pairs("--prefer", prefer)
+            _require_node(name, graph.nodes): value
+            for name, value in _parse_pairs("--prefer", prefer).items()
         },
-        context={
-            "mode": mode,
-            **{name: json_or_text(text) for name, text in _parse_pairs("--set", assigned)},
-        },
+        context={"mode": mode, **context},
         replies=_read_replies(reply_file) if reply_file else (),
     )
     result = dry_run(graph, script)
@@ -104,8 +105,19 @@ def draw(which: str, output: Path | None, tenant_slug: str | None, as_json: bool
 
 def _read_graph(which: str, tenant_slug: str | None) -> str:
     """Return the DOT text of standard input (`-`), of a file, of an agent, or the default one; a file takes precedence over an agent."""
-    if not which:
-        return heartbeat_text()
+    text = _read_graph_file(which) if which else heartbeat_text()
+    if text is not None:
+        if tenant_slug:
+            raise click.UsageError("--tenant is that of an agent: name an AGENT, or leave it out")
+        return text
+    agent = choose_agent(which, tenant_slug)
+    with tenant_transaction(agent.tenant_id):
+        own: str = Agent.objects.values_list("pipeline", flat=True).get(id=agent.id)
+    return own or heartbeat_text()
+
+
+def _read_graph_file(which: str) -> str | None:
+    """Return the text of standard input (`-`) or of a file; None where an agent is named."""
     if which == "-":
         return read_text(sys.stdin)
     path = Path(which)
@@ -116,10 +128,7 @@ def _read_graph(which: str, tenant_slug: str | None) -> str:
         raise Invalid(f"the file {which} cannot be read: {error.strerror}") from error
     if path.suffix in (".dot", ".gv") or "/" in which:
         raise Invalid(f"there is no file {which}")
-    agent = choose_agent(which, tenant_slug)
-    with tenant_transaction(agent.tenant_id):
-        own: str = Agent.objects.values_list("pipeline", flat=True).get(id=agent.id)
-    return own or heartbeat_text()
+    return None
 
 
 def _read_bounded_text(path: Path) -> str:
@@ -141,14 +150,14 @@ def _read_replies(path: Path) -> list[str]:
     ]
 
 
-def _parse_pairs(option: str, texts: Iterable[str]) -> list[tuple[str, str]]:
+def _parse_pairs(option: str, texts: Iterable[str]) -> dict[str, str]:
     pairs = []
     for pair in texts:
         name, equals, value = pair.partition("=")
         if not equals or not name:
             raise click.UsageError(f"{option} takes NAME=VALUE, got {pair!r}")
         pairs.append((name, value))
-    return pairs
+    return by_name(pairs, option=option)
 
 
 def _require_node(name: str, nodes: Iterable[str]) -> str:

@@ -18,7 +18,7 @@ from config.cli.kit.columns import OutputColumn, listing, row_to_dict
 from config.cli.kit.declarations import Output
 from config.cli.kit.output import format_relative_time
 from config.cli.kit.tenancy import actor, choose_tenant, in_tenant_transaction
-from config.cli.kit.text_files import read_text
+from config.cli.kit.text_files import read_secret_text
 
 _COLUMNS = (
     OutputColumn("provider", "provider"),
@@ -111,9 +111,9 @@ def _read_key(provider: str, *, key_file: Path | None, key_stdin: bool, no_key: 
     if no_key:
         return ""
     if key_file is not None:
-        return read_text(key_file).strip()
+        return read_secret_text(key_file)
     if key_stdin:
-        return read_text(sys.stdin).strip()
+        return read_secret_text(sys.stdin)
     if provider not in TENANT_PROVIDERS or provider == Provider.OLLAMA:
         # An unknown provider is refused, and Ollama takes no key: neither is a reason to ask for one.
         return ""

@@ -249,7 +249,7 @@ def save(agent: ChosenAgent) -> Output:
 @in_tenant_transaction
 def list_saved(_tenant: Tenant, *, agent: str | None) -> Output:
     """List the saved seeds."""
-    rows = SavedSeed.objects.filter(Q(name__iexact=agent) if agent else Q()).order_by("-at", "-id")
+    rows = SavedSeed.objects.filter(Q() if agent is None else Q(name__iexact=agent)).order_by("-at", "-id")
     return listing(
         "seeds", list(rows), SAVED_COLUMNS, empty="No saved seeds. [bold]arbor seed save AGENT[/bold]"
     )

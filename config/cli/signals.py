@@ -22,6 +22,7 @@ from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
 from arbor.signals import CATALOGUE, Cursor
 from config.cli.kit.columns import OutputColumn, table_of
+from config.cli.kit.declarations import is_given
 from config.cli.kit.output import console, cut, json_of, show, stamp, table
 from config.cli.kit.tenancy import ChosenAgent, choose_tenant, with_optional_agent
 
@@ -56,8 +57,12 @@ def list_signals(
 ) -> None:
     """List the latest signals, those after a cursor, or each new one."""
     if catalogue:
+        if agent or names or after or follow or tenant_slug or is_given("limit"):
+            raise click.UsageError("--names lists all names of signals: leave out the other options")
         _show_catalogue(as_json)
         return
+    if follow and is_given("limit"):
+        raise click.UsageError("--follow prints each new signal: leave out --limit")
     wanted = SignalFilter.of(agents=[agent.id] if agent else [], names=names)
     cursor = Cursor.parse(after) if after is not None else None
     tenant = choose_tenant(tenant_slug)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+import click
 from rich.markup import escape
 
 from apps.access.models import ApiToken
@@ -12,7 +13,7 @@ from apps.tenants.models import Role, Tenant
 from apps.tenants.scope import tenant_transaction
 from arbor.clock import SystemClock
 from config.cli.kit.columns import OutputColumn, listing, row_to_dict
-from config.cli.kit.declarations import Output
+from config.cli.kit.declarations import Output, is_given
 from config.cli.kit.output import format_relative_time
 from config.cli.kit.tenancy import (
     ChosenAgent,
@@ -52,6 +53,8 @@ def create(
     tenant_slug: str | None,
 ) -> Output:
     """Create a token and show it once: only its hash is stored."""
+    if tasks_only and is_given("role"):
+        raise click.UsageError("--tasks-only gives no other right, whatever the role: leave out --role")
     tenant = choose_tenant(tenant_slug)
     with tenant_transaction(tenant.id):
         new = create_token(

@@ -21,7 +21,7 @@ from apps.tools.services.servers import (
 )
 from apps.tools.services.tools import agents_of_tool, allow_tool, deny_tool, tool_by_action
 from arbor.adapters.webhook import redact_url
-from arbor.errors import ToolFailed
+from arbor.errors import NotFound, ToolFailed
 from arbor.tools.names import PREFIX
 from arbor.tools.schemas import describe_arguments
 from config.cli.kit.columns import OutputColumn, columns_for, listing, row_to_dict
@@ -29,7 +29,7 @@ from config.cli.kit.declarations import Output
 from config.cli.kit.lookup import tenant_of_name
 from config.cli.kit.output import format_relative_time
 from config.cli.kit.tenancy import actor, choose_tenant, tenant_having, tenant_or_all
-from config.cli.kit.text_files import read_text
+from config.cli.kit.text_files import read_secret_text
 
 SERVER_COLUMNS = (
     OutputColumn("name", "name"),
@@ -72,7 +72,7 @@ def list_servers(tenant_slug: str | None) -> Output:
 
 def add(name: str, url: str, secret_stdin: bool, tenant_slug: str | None) -> Output:
     """Add a server and list its tools. A server that does not answer is added nevertheless."""
-    secret = read_text(sys.stdin).strip() if secret_stdin else ""
+    secret = read_secret_text(sys.stdin) if secret_stdin else ""
     tenant_id = choose_tenant(tenant_slug).id
     with tenant_transaction(tenant_id):
         server = add_server(name=name, url=url, secret=secret, actor=actor())
@@ -122,6 +122,8 @@ def list_tools(server: str | None, tenant_slug: str | None) -> Output:
     with tenant_or_all(tenant_slug, reason="list of tools") as tenant:
         tools = Tool.objects.select_related("server", "tenant").defer("server__sealed_secret")
         if server is not None:
+            if not ToolServer.objects.filter(name=server).exists():
+                raise NotFound(f"there is no tool server {server!r}; `arbor tool server list` shows them")
             tools = tools.filter(server__name=server)
         shown = list(tools if tenant else tools.order_by("tenant__slug", "server__name", "name"))
     return listing(

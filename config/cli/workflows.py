@@ -30,7 +30,7 @@ from config.cli.kit.tenancy import (
     named_or_default_tenant,
 )
 from config.cli.kit.text_files import read_text
-from config.cli.kit.values import json_or_text
+from config.cli.kit.values import by_name, json_or_text
 
 _COLUMNS = (
     OutputColumn("id"),
@@ -130,6 +130,10 @@ def change(
     *, name: str, file: TextIO | None, enabled: bool | None, tenant_slug: str | None, **options: Any
 ) -> Output:
     """Change a workflow."""
+    if file is None and enabled is None and not any(value not in (None, ()) for value in options.values()):
+        raise click.UsageError(
+            "say what is to change: --file, --description, --agent, --cron, --zone, --input, --enable or --disable"
+        )
     source = read_text(file) if file is not None else None
     tenant_id = tenant_of_name(Workflow, name, tenant_slug)
     with tenant_transaction(tenant_id):
@@ -180,7 +184,7 @@ def start(tenant: Tenant, *, name: str, values: Sequence[str], key: str) -> Outp
 def list_runs(tenant: Tenant, *, workflow: str | None, status: str | None) -> Output:
     """List runs."""
     rows = runs.runs(
-        workflow_id=find_workflow(workflow).id if workflow else None,
+        workflow_id=find_workflow(workflow).id if workflow is not None else None,
         statuses=[WorkflowRunStatus(status)] if status else (),
     )
     return bounded_listing(
@@ -214,7 +218,7 @@ def show_run(tenant: Tenant, *, run_id: str) -> Output:
 
 
 @in_transaction_of(tenant_of_row, WorkflowRun, "run_id")
-def cancel_one(tenant: Tenant, *, run_id: str, reason: str) -> Output:
+def cancel_run(tenant: Tenant, *, run_id: str, reason: str) -> Output:
     """Cancel a run."""
     run = runs.cancel_run(run_id=find_in_tenant(WorkflowRun, run_id), actor=actor(), reason=reason)
     run = runs.run_by_id(run.id)
@@ -276,20 +280,20 @@ def _build_schedule(
         return None
     return WorkflowSchedule(
         cron=cron if cron is not None else current.cron if current else "",
-        zone=zone or (current.zone if current else "UTC"),
+        zone=zone if zone is not None else current.zone if current else "UTC",
         input=_parse_values(values) if values or current is None else current.scheduled_input,
     )
 
 
 def _parse_values(written: Sequence[str]) -> dict[str, Any]:
     """Parse the values of an input, NAME=VALUE: a value is JSON if it is valid JSON, else text."""
-    values: dict[str, Any] = {}
+    values = []
     for item in written:
         name, separator, text = item.partition("=")
         if not separator or not name.strip():
             raise click.UsageError(f"a value of the input is NAME=VALUE, got {item!r}")
-        values[name.strip()] = json_or_text(text)
-    return values
+        values.append((name.strip(), json_or_text(text)))
+    return by_name(values, option="--input")
 
 
 def _workflow_output(tenant: Tenant, row: Workflow, verb: str) -> Output:

@@ -167,7 +167,10 @@ def read_demo_maintenance(agent: ChosenAgent) -> DemoMaintenance:
                 DemoCluster(
                     name=cluster.name,
                     size=cluster.size,
-                    clearest=cluster_members(cluster_id=cluster.id, limit=1)[0].content,
+                    # A cluster that maintenance dissolves at this moment has no members left.
+                    clearest=next(
+                        (member.content for member in cluster_members(cluster_id=cluster.id, limit=1)), ""
+                    ),
                 )
                 for cluster in clusters
             ],

@@ -23,10 +23,14 @@ def is_free(port: int, *, host: str = LOOPBACK) -> bool:
         except OSError as error:
             if error.errno in {errno.EADDRINUSE, errno.EACCES}:
                 return False
-            raise ServerError(
-                f"no server can listen on {host}: {error.strerror}; name an IPv4 address of this machine, such as {LOOPBACK}"
-            ) from error
+            raise _foreign_address(host, error) from error
         return True
+
+
+def _foreign_address(host: str, error: OSError) -> ServerError:
+    return ServerError(
+        f"no server can listen on {host}: {error.strerror}; name an IPv4 address of this machine, such as {LOOPBACK}"
+    )
 
 
 def free_port(
@@ -34,12 +38,15 @@ def free_port(
 ) -> int:
     """Return the first free port at or above the wanted one; without a wanted port, any free port.
 
-    `reserved` are ports of servers that have not started yet. Raises ServerError if none of 200 ports from the wanted one on is
-    free.
+    `reserved` are ports of servers that have not started yet. Raises ServerError for an address that is not this machine's, and
+    if none of 200 ports from the wanted one on is free.
     """
     if not wanted:
         with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
-            probe.bind((host, 0))
+            try:
+                probe.bind((host, 0))
+            except OSError as error:
+                raise _foreign_address(host, error) from error
             return int(probe.getsockname()[1])
     ports = range(max(wanted, 1), min(wanted + PORT_SEARCH, 65_536))
     for port in ports:

@@ -7,7 +7,7 @@ from datetime import timedelta
 from arbor.contacts.chat import SIGNIFICANT
 from arbor.contacts.cooldown import COOLDOWN, PUBLIC_PER_DAY, ContactLimits
 from arbor.errors import ConfigurationInvalid
-from config.environment import env, seconds, secret, whole_number
+from config.environment import env, number, seconds, secret, whole_number
 from config.mail import mailers
 
 # --- Heartbeats -----------------------------------------------------------------------------------------
@@ -25,10 +25,10 @@ ARBOR_MAX_ATTEMPTS = whole_number("ARBOR_MAX_ATTEMPTS", default=5, least=1, most
 ARBOR_CLAIM_BATCH = whole_number("ARBOR_CLAIM_BATCH", default=500, least=1, most=100_000)
 ARBOR_MAX_IN_FLIGHT = env.int("ARBOR_MAX_IN_FLIGHT", default=5000)
 #: The most heartbeats of one tenant in one claim while other tenants wait.
-ARBOR_TENANT_CLAIM_LIMIT = env.int("ARBOR_TENANT_CLAIM_LIMIT", default=100)
+ARBOR_TENANT_CLAIM_LIMIT = whole_number("ARBOR_TENANT_CLAIM_LIMIT", default=100, least=1, most=100_000)
 #: An idle agent reflects once in ARBOR_REFLECT_EVERY heartbeats, and no earlier than ARBOR_REFLECT_PAUSE after its last thought,
 #: because heartbeats that follow each other by seconds bring nothing new. Its other heartbeats call no model.
-ARBOR_REFLECT_EVERY = env.int("ARBOR_REFLECT_EVERY", default=4)
+ARBOR_REFLECT_EVERY = whole_number("ARBOR_REFLECT_EVERY", default=4, least=1, most=1_000_000)
 ARBOR_REFLECT_PAUSE = timedelta(seconds=env.float("ARBOR_REFLECT_PAUSE_S", default=3600))
 #: The period of the search for due agents.
 ARBOR_DISPATCH_PERIOD = seconds("ARBOR_DISPATCH_PERIOD_S", default=0.25, least=0.05, most=3600)
@@ -54,7 +54,7 @@ ARBOR_EMAIL_HOST = env.str("ARBOR_EMAIL_HOST", default="")
 ARBOR_EMAIL_FROM = env.str("ARBOR_EMAIL_FROM", default="")
 MAILERS = mailers(
     host=ARBOR_EMAIL_HOST,
-    port=env.int("ARBOR_EMAIL_PORT", default=0),
+    port=whole_number("ARBOR_EMAIL_PORT", default=0, least=0, most=65_535),
     user=env.str("ARBOR_EMAIL_USER", default=""),
     password=secret("ARBOR_EMAIL_PASSWORD"),
     security=env.str("ARBOR_EMAIL_SECURITY", default="starttls"),
@@ -72,5 +72,5 @@ ARBOR_OUTBOX_PERIOD = seconds("ARBOR_OUTBOX_PERIOD_S", default=5.0, least=0.05, 
 #: Whether tool servers may use http, and private addresses; the most seconds of a call or listing, and the most bytes of an answer.
 ARBOR_MCP_ALLOW_HTTP = env.bool("ARBOR_MCP_ALLOW_HTTP", default=False)
 ARBOR_MCP_ALLOW_PRIVATE = env.bool("ARBOR_MCP_ALLOW_PRIVATE", default=False)
-ARBOR_MCP_DEADLINE_S = env.float("ARBOR_MCP_DEADLINE_S", default=30.0)
-ARBOR_MCP_RESULT_BYTES = env.int("ARBOR_MCP_RESULT_BYTES", default=1_000_000)
+ARBOR_MCP_DEADLINE_S = number("ARBOR_MCP_DEADLINE_S", default=30.0, least=0.1, most=86_400, unit=" seconds")
+ARBOR_MCP_RESULT_BYTES = whole_number("ARBOR_MCP_RESULT_BYTES", default=1_000_000, least=1, most=2**30)

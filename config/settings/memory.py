@@ -8,7 +8,7 @@ from arbor.errors import ConfigurationInvalid
 from arbor.memory.forgetting import ARCHIVE_BELOW, CLEANUP_BELOW, GRACE, QUOTA, ForgettingPolicy, parse_quotas
 from arbor.memory.maintenance.health import parse_limits
 from arbor.memory.recall.weights import parse_weights
-from config.environment import env
+from config.environment import env, whole_number
 
 # --- Storing memories -----------------------------------------------------------------------------------
 
@@ -49,7 +49,9 @@ ARBOR_MAINTENANCE_MODEL = env.str("ARBOR_MAINTENANCE_MODEL", default="")
 #: The least cosine of a memory and its cluster, in deviations above the mean cosine of the agent's memories, 0.5 to 10: a
 #: lower value makes wider clusters. And the period in which an agent's memories are reclustered, if they changed.
 ARBOR_CLUSTER_DEVIATIONS = env.float("ARBOR_CLUSTER_DEVIATIONS", default=3.5)
-ARBOR_CLUSTER_PERIOD = timedelta(seconds=env.int("ARBOR_CLUSTER_PERIOD_S", default=1800))
+ARBOR_CLUSTER_PERIOD = timedelta(
+    seconds=whole_number("ARBOR_CLUSTER_PERIOD_S", default=1800, least=0, most=30 * 86_400)
+)
 #: Whether the maintenance model also appraises each new memory; its importance and that of the rules are averaged.
 ARBOR_WEIGH_MEMORIES = env.bool("ARBOR_WEIGH_MEMORIES", default=False)
 #: The most pending maintenance calls in the installation; calls of heartbeats wait in the same queue.

@@ -9,7 +9,7 @@ from arbor.heartbeat.replies.turns import MAX_TURNS
 from arbor.heartbeat.tiers import parse_tier_models
 from arbor.models.slots import parse_provider_calls
 from arbor.models.token_counts import parse_tokenizers
-from config.environment import env, secret, whole_number
+from config.environment import env, number, secret, whole_number
 
 OPENAI_API_KEY = secret("OPENAI_API_KEY")
 OPENAI_BASE_URL = env.str("OPENAI_BASE_URL", default="") or env.str("OPENAI_API_BASE", default="")
@@ -28,7 +28,7 @@ ARBOR_DEFAULT_MODEL = env.str("ARBOR_DEFAULT_MODEL", default="")
 #: Calls that a process sends to a provider at once, `ollama=2,openai=64`; further ones wait. The deadline runs from sending.
 ARBOR_PROVIDER_CALLS = parse_provider_calls(env.str("ARBOR_PROVIDER_CALLS", default=""))
 #: The most tokens of a reply.
-ARBOR_MODEL_MAX_TOKENS = env.int("ARBOR_MODEL_MAX_TOKENS", default=4096)
+ARBOR_MODEL_MAX_TOKENS = whole_number("ARBOR_MODEL_MAX_TOKENS", default=4096, least=1, most=10_000_000)
 #: The context of an unknown model in tokens, prompt and reply together (`arbor.models.windows` has the known ones).
 ARBOR_MODEL_CONTEXT = env.int("ARBOR_MODEL_CONTEXT", default=16_384)
 if ARBOR_MODEL_CONTEXT < 2_048:
@@ -41,8 +41,11 @@ ARBOR_TIER_MODELS = parse_tier_models(env.str("ARBOR_TIER_MODELS", default=""))
 #: Trust presets that no agent exceeds with a model, by provider or `provider/model`: `ollama=cautious,openai/gpt-5-nano=balanced`.
 ARBOR_MODEL_TRUST = parse_model_limits(env.str("ARBOR_MODEL_TRUST", default=""))
 #: Seconds for a whole call, from sending: 90, or 300 where a model is on a slow server of the installation's own.
-ARBOR_MODEL_DEADLINE_S = env.float(
+ARBOR_MODEL_DEADLINE_S = number(
     "ARBOR_MODEL_DEADLINE_S",
+    least=0.1,
+    most=86_400,
+    unit=" seconds",
     default=call_deadline_s(
         [ARBOR_DEFAULT_MODEL, *(handle for handles in ARBOR_TIER_MODELS.values() for handle in handles)],
         openai_base_url=OPENAI_BASE_URL,
@@ -56,8 +59,8 @@ ARBOR_FOLLOW_UPS = whole_number("ARBOR_FOLLOW_UPS", default=9, least=0, most=MAX
 ARBOR_WEB_ALLOW = env.list("ARBOR_WEB_ALLOW", default=[])
 ARBOR_SEARCH_URL = env.str("ARBOR_SEARCH_URL", default="")
 #: The largest page that is read, in bytes, and the seconds for all searches and pages of an inquiry, at most ARBOR_MODEL_DEADLINE_S.
-ARBOR_WEB_PAGE_BYTES = env.int("ARBOR_WEB_PAGE_BYTES", default=2_000_000)
-ARBOR_WEB_DEADLINE_S = env.float("ARBOR_WEB_DEADLINE_S", default=45.0)
+ARBOR_WEB_PAGE_BYTES = whole_number("ARBOR_WEB_PAGE_BYTES", default=2_000_000, least=1, most=2**30)
+ARBOR_WEB_DEADLINE_S = number("ARBOR_WEB_DEADLINE_S", default=45.0, least=0.1, most=86_400, unit=" seconds")
 #: The embedding model of new minds: `wordllama`, `openai/<model>` or `tei/<model>`. `arbor memory reembed` moves existing
 #: minds to it.
 ARBOR_EMBEDDING_MODEL = env.str("ARBOR_EMBEDDING_MODEL", default="wordllama")

@@ -9,7 +9,7 @@ from arbor.errors import ConfigurationInvalid
 from arbor.sealing import SESSION_PURPOSE
 from config import credentials
 from config.databases import database_config, is_missing
-from config.environment import data_dir, env, secret, server_urls
+from config.environment import data_dir, env, secret, server_urls, whole_number
 from config.keys import KeySource
 
 DATA_DIR = data_dir()
@@ -42,7 +42,7 @@ ARBOR_ROTATED_PASSWORDS = credentials.rotated_passwords_folder()
 #: heartbeat. PgBouncer in transaction mode needs `max_prepared_statements`, or false here.
 ARBOR_PREPARED_STATEMENTS = env.bool("ARBOR_PREPARED_STATEMENTS", default=False)
 #: Connections of the psycopg pool in a process of many threads; 0: one persistent connection per thread.
-ARBOR_DB_POOL_SIZE = env.int("ARBOR_DB_POOL_SIZE", default=0)
+ARBOR_DB_POOL_SIZE = whole_number("ARBOR_DB_POOL_SIZE", default=0, least=0, most=10_000)
 #: The connections of the operations role in such a process, because few threads at once work across tenants.
 _OPS_POOL_SIZE = 2
 _database = partial(database_config, prepared=ARBOR_PREPARED_STATEMENTS)

@@ -57,7 +57,7 @@ if ARBOR_PAGES_PER_MINUTE < 0 or ARBOR_ACTS_PER_MINUTE < 0:
         "ARBOR_PAGES_PER_MINUTE and ARBOR_ACTS_PER_MINUTE must be 0 (no limit) or more"
     )
 #: The number of reverse proxies before the console. Each adds an address to X-Forwarded-For, which anybody can write where there is none.
-ARBOR_PROXIES = env.int("ARBOR_PROXIES", default=0)
+ARBOR_PROXIES = whole_number("ARBOR_PROXIES", default=0, least=0, most=100)
 SESSION_COOKIE_AGE = int(ARBOR_SESSION_AGE.total_seconds())
 SESSION_COOKIE_HTTPONLY = True
 #: Whether people reach the console by https: TLS ends at a proxy. Cookies then go over https only, http is redirected,
@@ -71,7 +71,9 @@ SECURE_SSL_REDIRECT = ARBOR_TLS
 #: Monitors ask from inside, past the proxy.
 SECURE_REDIRECT_EXEMPT = [r"^metrics$"]
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if ARBOR_TLS else None
-SECURE_HSTS_SECONDS = env.int("ARBOR_HSTS_S", default=31_536_000) if ARBOR_TLS else 0
+SECURE_HSTS_SECONDS = (
+    whole_number("ARBOR_HSTS_S", default=31_536_000, least=0, most=10**9) if ARBOR_TLS else 0
+)
 SECURE_CSP = applications.CONTENT_SECURITY_POLICY
 SECURE_CONTENT_TYPE_NOSNIFF = True
 X_FRAME_OPTIONS = "DENY"

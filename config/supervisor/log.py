@@ -7,6 +7,7 @@ import re
 import sys
 from collections.abc import Callable, Iterable
 from datetime import datetime
+from io import TextIOWrapper
 from typing import TextIO
 
 _RESET, _DIM, _BOLD = "\033[0m", "\033[2m", "\033[1m"
@@ -50,6 +51,9 @@ class Log:
     ) -> None:
         names = list(names)
         self._stream = stream or sys.stdout
+        if isinstance(self._stream, TextIOWrapper):
+            # A terminal without UTF-8 must not end the installation either.
+            self._stream.reconfigure(errors="replace")
         self._mask = mask
         self._now = now
         self._is_colored = self._stream.isatty()

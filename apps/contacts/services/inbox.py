@@ -27,14 +27,14 @@ def inbox(*, agent_id: UUID | None = None, unread: bool = False) -> QuerySet[Out
     return messages.filter(read_at__isnull=True) if unread else messages
 
 
-def unread_to_count() -> QuerySet[OutboxMessage]:
-    """Return a query of unread messages, a hundred at most, for counts."""
-    return inbox(unread=True).order_by()[:COUNTED_AT_MOST]
+def unread_to_count(*, agent_id: UUID | None = None) -> QuerySet[OutboxMessage]:
+    """Return a query of unread messages, of all agents or of one, a hundred at most, for counts."""
+    return inbox(agent_id=agent_id, unread=True).order_by()[:COUNTED_AT_MOST]
 
 
-def count_unread() -> int:
-    """Count the unread messages, up to a hundred. One statement."""
-    return unread_to_count().count()
+def count_unread(*, agent_id: UUID | None = None) -> int:
+    """Count the unread messages of all agents or of one, up to a hundred. One statement."""
+    return unread_to_count(agent_id=agent_id).count()
 
 
 @transaction.atomic

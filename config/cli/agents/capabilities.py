@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import click
 from rich.markup import escape
 
 from apps.agents.services.lookup import agent_by_name
@@ -25,7 +26,7 @@ from apps.authority.services.grants import (
 )
 from arbor.authority.constraints import Constraints, constraints_from_input
 from arbor.authority.grants import CAPABILITY_PREFIX, DEFAULT_DEPTH, named_resource
-from config.cli.kit.declarations import ExitCode, Output
+from config.cli.kit.declarations import ExitCode, Output, is_given
 from config.cli.kit.lookup import find_id
 from config.cli.kit.output import short, stamp, table
 from config.cli.kit.tenancy import ChosenAgent, actor, in_agent_transaction
@@ -71,14 +72,21 @@ def grant(agent: ChosenAgent, /, *, resource: str, depth: int | None, **limits: 
 
 @in_agent_transaction
 def delegate(
-    agent: ChosenAgent, /, *, capability: str, to_agent: str, resource: str, depth: int | None, **limits: Any
+    agent: ChosenAgent,
+    /,
+    *,
+    capability: str,
+    to_agent: str,
+    resource: str | None,
+    depth: int | None,
+    **limits: Any,
 ) -> Output:
     """Delegate a capability of an agent to another agent."""
     other = agent_by_name(to_agent)
     row = delegate_capability(
         capability_id=find_id(agent, CapabilityGrant, capability.removeprefix(CAPABILITY_PREFIX)),
         to_agent_id=other.id,
-        resource=named_resource(resource) if resource else "",
+        resource=named_resource(resource) if resource is not None else "",
         constraints=_build_constraints(limits),
         depth=depth,
         actor=actor(),
@@ -117,6 +125,8 @@ def why(agent: ChosenAgent, *, resource: str) -> Output:
 
 
 def _build_constraints(limits: dict[str, Any]) -> Constraints:
+    if is_given("time_zone") and not limits["hours"].strip():
+        raise click.UsageError("--time-zone is that of the hours: give --hours too")
     period: timedelta | None = limits.pop("rate_period")
     return constraints_from_input(
         **limits, rate_seconds=int(period.total_seconds()) if period is not None else None

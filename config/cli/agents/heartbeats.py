@@ -7,6 +7,7 @@ from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 
+import click
 from django.db.models import Max, Min
 from rich.console import Console
 from rich.markup import escape
@@ -22,7 +23,7 @@ from apps.tenants.scope import tenant_transaction
 from arbor.errors import NotFound, ServerError
 from arbor.runtime import Tick
 from config.cli.agents.trace import model_line, render, render_step, step_value, trace_of
-from config.cli.kit.declarations import ExitCode, Output
+from config.cli.kit.declarations import ExitCode, Output, is_given
 from config.cli.kit.output import console, print_note
 from config.cli.kit.tenancy import ChosenAgent, actor, audit_act, with_agent
 
@@ -33,6 +34,8 @@ _POLL_S = 0.1
 @with_agent
 def run_one(agent: ChosenAgent, *, here: bool, timeout: float, as_json: bool) -> Output:
     """Run a heartbeat of an active agent now, and print its trace."""
+    if here and is_given("timeout"):
+        raise click.UsageError("--timeout is for a heartbeat that workers run: leave it out, or --here")
     _audit_request(agent)
     followed = not here and fleet_is_live()
     if followed:

@@ -31,7 +31,7 @@ def replay(heartbeat_id: str, model: str | None, tenant_slug: str | None) -> Out
         row_id = find_in_tenant(Heartbeat, heartbeat_id)
     recorded = read_recorded_heartbeat(heartbeat_id=row_id, tenant_id=tenant_id)
     result = replay_heartbeat(recorded.heartbeat)
-    other = ask_other_model(recorded, model=model) if model else None
+    other = ask_other_model(recorded, model=model) if model is not None else None
     code = ExitCode.DONE if result.is_same else ExitCode.FAILED
     return Output(_as_json(recorded, result, other), text=_render(recorded, result, other), code=code)
 

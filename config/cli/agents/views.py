@@ -102,7 +102,7 @@ def agent_details(agent_id: UUID, *, prompt: bool) -> dict[str, Any]:
     agent = agent_by_id(agent_id)
     genome = genome_of(agent)
     goals = goal_views(agent_id=agent_id, traits=genome.traits if genome else None, now=SystemClock().now())
-    beats = Heartbeat.objects.filter(agent_id=agent_id).order_by()
+    beats = Heartbeat.objects.filter(agent_id=agent_id)
     figures = day_figures(agent_id)
     details = agent_value(agent) | {
         "max_energy": energy_terms_of(agent).maximum,
@@ -121,9 +121,12 @@ def agent_details(agent_id: UUID, *, prompt: bool) -> dict[str, Any]:
         "last_error": agent.schedule.last_error,
         "last_user_contact_at": stamp(agent.state.last_user_contact_at),
         "waiting_messages": Percept.objects.filter(agent_id=agent_id, heartbeat__isnull=True).count(),
-        "heartbeats": dict(beats.values_list("status").annotate(Count("id"))),
+        "heartbeats": dict(beats.values_list("status").annotate(Count("id")).order_by("status")),
         "memories": dict(
-            Memory.objects.filter(agent_id=agent_id).order_by().values_list("type").annotate(Count("id"))
+            Memory.objects.filter(agent_id=agent_id)
+            .values_list("type")
+            .annotate(Count("id"))
+            .order_by("type")
         ),
         "goals": [goal.model_dump(mode="json") for goal in goals],
         "working_memory": WorkingMemory.model_validate(agent.state.working_memory).model_dump(mode="json"),

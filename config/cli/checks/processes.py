@@ -113,7 +113,7 @@ def check_api() -> Finding:
     try:
         answer = httpx.get(f"{url}readyz", timeout=_API_WITHIN_S)
         reached = dict(answer.json())
-    except (httpx.HTTPError, ValueError, TypeError) as error:
+    except (httpx.HTTPError, httpx.InvalidURL, ValueError, TypeError) as error:
         parts = RunFolder(data_dir()).state().get("parts", [])
         report = fail if any(part["name"] == "api" for part in parts) else warn
         return report(

@@ -28,7 +28,7 @@ _authority = group(
         option(
             "--force",
             is_flag=True,
-            help="Retire it although rows in force are signed by it; they authorize nothing any more.",
+            help="Retire the key although rows in force are signed by it; afterwards these rows authorize nothing.",
         ),
         run="authority_keys:retire",
         details="Nothing that the old key signed is valid any more, so a leaked key or a copy of an old row is useless. Seeds from"

@@ -69,7 +69,7 @@ _recall = agent_command(
     run="memory.recall:recall_memories",
     details="It does not count as the agent's own recall. Components: meaning, words, neighbours (what was said just before and after),"
     " association (what comes to mind with it), session, episode, speaker, time (the query names one), recency, importance,"
-    " trust, activation (what is in mind), mood.",
+    " trust, activation (recalled lately), mood.",
     examples=(
         'arbor recall Vega "What did Nora plant in May?"',
         "arbor recall Vega quince -k 3 --json",

@@ -43,7 +43,7 @@ BUFFER = group(
             "lasts",
             type=DurationType(),
             default=DEFAULT_LIFETIME,
-            help=f"How long: 2h, 2d.  [default: {format_duration(DEFAULT_LIFETIME)}]",
+            help=f"Its time in the buffer: 2h, 2d.  [default: {format_duration(DEFAULT_LIFETIME)}]",
         ),
         option("--importance", type=SHARE, help="Its importance.  [default: computed from the text]"),
         run="memory.buffer:add_item",

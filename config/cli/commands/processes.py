@@ -71,7 +71,7 @@ _demo = command(
         type=NumberRange(min=1),
         default=300.0,
         show_default=True,
-        help="Seconds per heartbeat.",
+        help="Seconds to follow each heartbeat that workers run.",
     ),
     run="demo:demo",
     details="It works with any model, and with none. Running workers process the heartbeats; without workers this process does."

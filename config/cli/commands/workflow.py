@@ -14,7 +14,7 @@ _FILE = click.File(encoding="utf-8")
 def _options(*, new: bool) -> tuple[click.Option, ...]:
     unchanged = "" if new else "  [default: as it is]"
     return (
-        option("--description", help=f"What it is for.{unchanged}"),
+        option("--description", help=f"Its purpose.{unchanged}"),
         option("--agent", metavar="NAME", help=f"The agent of steps that name none; '' for none.{unchanged}"),
         option(
             "--cron",
@@ -60,7 +60,7 @@ _run = group(
         "Cancel an open run with its waiting step.",
         argument("run_id", metavar="ID"),
         option("--reason", default="", help="The reason, for the audit log."),
-        run="workflows:cancel_one",
+        run="workflows:cancel_run",
         examples=('arbor workflow run cancel 0c5512aa --reason "wrong topic"',),
     ),
 )

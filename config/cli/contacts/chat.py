@@ -35,6 +35,7 @@ from arbor.contacts.reply_progress import ReplyEvent, ReplyEventKind
 from arbor.contacts.values import Speaker
 from arbor.errors import Invalid
 from arbor.models.handles import is_reflex
+from config.cli.kit.declarations import is_given
 from config.cli.kit.output import console, print_note, show
 from config.cli.kit.tenancy import ChosenAgent, actor, with_agent
 from config.cli.kit.text_files import read_text
@@ -45,6 +46,8 @@ def chat(agent: ChosenAgent, *, message: str | None, shows_history: bool, limit:
     """Talk to an agent; Ctrl-D ends it. The agent remembers the conversation."""
     if shows_history and message is not None:
         raise click.UsageError("give --message or --history, not both")
+    if is_given("limit") and not shows_history:
+        raise click.UsageError("--limit is the number of turns that --history shows")
     if shows_history:
         _show_history(agent, limit, as_json)
     elif message is not None:

@@ -9,7 +9,7 @@ from typing import Any, TextIO
 import click
 from rich.markup import escape
 
-from apps.contacts.models import Hook, HookDelivery
+from apps.contacts.models import Hook, HookDelivery, SignalWebhook
 from apps.contacts.services.hooks import (
     HookWithSecret,
     NewHook,
@@ -25,6 +25,7 @@ from apps.contacts.services.hooks import (
 from apps.contacts.services.webhook_deliveries import resend_delivery
 from apps.tenants.scope import tenant_transaction
 from arbor.contacts.hooks import HOOKS_PATH, HookKind
+from arbor.errors import NotFound
 from config.cli.kit.columns import OutputColumn, columns_for, listing, row_to_dict
 from config.cli.kit.declarations import Output
 from config.cli.kit.lookup import find_in_tenant, tenant_of_name, tenant_of_row
@@ -35,7 +36,8 @@ from config.cli.kit.tenancy import (
     tenant_or_all,
     with_agent,
 )
-from config.cli.kit.text_files import read_text
+from config.cli.kit.text_files import read_secret_text, read_text
+from config.cli.kit.values import by_name
 
 
 def _moment_of(field: str) -> Callable[[Hook], str | None]:
@@ -72,6 +74,9 @@ DELIVERY_COLUMNS = (
     OutputColumn("direction", value=lambda delivery: "in" if delivery.hook_id else "out"),
     *(OutputColumn(key) for key in ("delivery_id", "percept_id", "tried_at")),
 )
+
+#: The models whose rows have deliveries.
+_PARENTS: dict[str, Any] = {"hook": Hook, "webhook": SignalWebhook}
 
 
 def list_hooks(tenant_slug: str | None) -> Output:
@@ -127,6 +132,10 @@ def change(
     """Change the mapping, the events and the urgency of a hook; what is not given stays."""
     if (events and all_events) or (urgent_from is not None and never_urgent):
         raise click.UsageError("give --event or --all-events, and --urgent-from or --never-urgent, not both")
+    if not (mappings or events or all_events or never_urgent) and urgent_from is None:
+        raise click.UsageError(
+            "say what is to change: --map, --event, --all-events, --urgent-from or --never-urgent"
+        )
     with tenant_transaction(tenant_of_name(Hook, name, tenant_slug)):
         # Locked before it is read: what is not given stays as another change has left it.
         hook = lock_hook(hook_by_name(name).id)
@@ -144,7 +153,9 @@ def change(
 def try_body(sample: TextIO, *, mappings: Sequence[str], name: str | None, tenant_slug: str | None) -> Output:
     """Show the message that a mapping would give for a body; nothing is stored."""
     known: dict[str, str] = {}
-    if name:
+    if tenant_slug is not None and name is None:
+        raise click.UsageError("--tenant is that of a hook: name the hook with --hook")
+    if name is not None:
         with tenant_transaction(tenant_of_name(Hook, name, tenant_slug)):
             known = hook_by_name(name).mapping
     message = try_mapping(mapping={**known, **_parse_mappings(mappings)}, sample=read_text(sample))
@@ -217,7 +228,9 @@ def _deliveries(
         )
         rows = rows.exclude(**{parent: None}).order_by("-at", "-id")
         filters: dict[str, Any] = {"status": status} if status else {}
-        if name:
+        if name is not None:
+            if not _PARENTS[parent].objects.filter(name=name.strip()).exists():
+                raise NotFound(f"there is no {parent} {name!r}; `arbor contact {parent} list` shows them")
             filters[f"{parent}__name"] = name.strip()
         shown = list(rows.filter(**filters)[:limit])
     return listing(
@@ -247,16 +260,16 @@ def _secret_output(made: HookWithSecret, state: str) -> Output:
 
 def _parse_mappings(mappings: Sequence[str]) -> dict[str, str]:
     """Parse NAME=TEMPLATE."""
-    found = {}
+    pairs = []
     for mapping in mappings:
         name, equals, template = mapping.partition("=")
         if not equals:
             raise click.UsageError(
                 f"a mapping is NAME=TEMPLATE, such as title={{data.title}}, got {mapping!r}"
             )
-        found[name.strip()] = template
-    return found
+        pairs.append((name.strip(), template))
+    return by_name(pairs, option="--map")
 
 
 def _read_secret(file: TextIO | None) -> str:
-    return read_text(file).strip() if file is not None else ""
+    return read_secret_text(file) if file is not None else ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from rich.markup import escape
 
 from apps.contacts.models import OutboxMessage
-from apps.contacts.services.inbox import count_unread, inbox, mark_read
+from apps.contacts.services.inbox import COUNTED_AT_MOST, count_unread, inbox, mark_read
 from apps.fleet.contact import answer_message
 from apps.tenants.scope import tenant_transaction
 from config.cli.kit.columns import OutputColumn, columns_for, listing, row_to_dict
@@ -31,16 +31,18 @@ INBOX_COLUMNS = (
 def list_inbox(agent: ChosenAgent | None, *, unread: bool, limit: int, tenant_slug: str | None) -> Output:
     """List the messages from agents, the latest first."""
     with tenant_or_all(tenant_slug, reason="list of the inbox") as tenant:
-        messages = inbox(agent_id=agent.id if agent else None, unread=unread)
+        agent_id = agent.id if agent else None
+        messages = inbox(agent_id=agent_id, unread=unread)
         shown = list(messages.select_related("agent", "tenant")[:limit])
-        waiting = count_unread()
+        waiting = count_unread(agent_id=agent_id)
+    counted = f"{waiting} or more" if waiting == COUNTED_AT_MOST else str(waiting)
     return listing(
         "messages",
         shown,
         columns_for(INBOX_COLUMNS, one_tenant=tenant is not None),
         about={"unread": waiting},
         empty="Nothing here. Agents write when something is worth your attention.",
-        title=f"{waiting} unread" if waiting else None,
+        title=f"{counted} unread" if waiting else None,
     )
 
 

@@ -41,7 +41,8 @@ def list_outbox(
         if status:
             messages = messages.filter(status=status)
         shown = list(messages[:limit])
-        figures = outbox_figures() if tenant else installation_figures()
+        agent_id = agent.id if agent else None
+        figures = outbox_figures(agent_id=agent_id) if tenant else installation_figures()
     return listing(
         "messages",
         shown,

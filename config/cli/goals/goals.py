@@ -51,7 +51,7 @@ def add(
         priority=priority,
         source=GoalSource(source),
         state=GoalState(state) if state else None,
-        parent_id=find_goal(agent, parent).id if parent else None,
+        parent_id=find_goal(agent, parent).id if parent is not None else None,
         deadline=deadline,
         blocked_by=blocked_by,
         actor=actor(),
@@ -86,13 +86,13 @@ def edit(
     no_deadline: bool,
 ) -> Output:
     """Change a goal's parent and deadline."""
-    if bool(parent) + no_parent + bool(deadline) + no_deadline == 0:
+    if parent is None and deadline is None and not (no_parent or no_deadline):
         raise click.UsageError("say what to change: --parent, --no-parent, --deadline or --no-deadline")
-    if (parent and no_parent) or (deadline and no_deadline):
+    if (parent is not None and no_parent) or (deadline and no_deadline):
         raise click.UsageError("give a parent or none, and a deadline or none, not both")
     changes: dict[str, Any] = {}
-    if parent or no_parent:
-        changes["parent_id"] = find_goal(agent, parent).id if parent else None
+    if parent is not None or no_parent:
+        changes["parent_id"] = find_goal(agent, parent).id if parent is not None else None
     if deadline or no_deadline:
         changes["deadline"] = deadline
     changed = _change_goal(agent, goal_name, **changes)
@@ -102,9 +102,9 @@ def edit(
 @in_agent_transaction
 def block(agent: ChosenAgent, *, goal_name: str, by: str, by_goal: str | None) -> Output:
     """Block a goal by something it waits for; the agent reads it."""
-    if bool(by.strip()) == bool(by_goal):
+    if bool(by.strip()) == (by_goal is not None):
         raise click.UsageError("say what it waits for: --by TEXT or --by-goal GOAL")
-    blocker = find_goal(agent, by_goal) if by_goal else None
+    blocker = find_goal(agent, by_goal) if by_goal is not None else None
     changed = _change_goal(agent, goal_name, blocked_by=str(blocker.id) if blocker else by)
     return _goal_output(agent, changed, f"waits for {escape(str(blocker or by))}")
 

@@ -82,7 +82,7 @@ def goal_details(goal: Goal, *, agent_name: str) -> dict[str, Any]:
         "layer": goal.layer,
         "source": goal.source,
         "type": goal.type,
-        "priority": goal.priority,
+        "stated_priority": goal.priority,
         "rule": goal.rule,
         "fraction": goal.fraction,
         "deadline": goal.deadline,
@@ -165,7 +165,7 @@ def _goal_lines(goal: dict[str, Any]) -> Iterator[str]:
     rule = f", by rule {goal['rule']}" if goal["rule"] else ""
     yield f"[bold]{escape(goal['title'])}[/bold] ({short(goal['id'])})"
     yield (
-        f"{goal['state']}, {goal['layer']} to {goal['type']}, priority {goal['priority']}, from {goal['source']}{rule},"
+        f"{goal['state']}, {goal['layer']} to {goal['type']}, stated priority {goal['stated_priority']}, from {goal['source']}{rule},"
         f" {goal['fraction']:.0%} done, {goal['effort']} heartbeats"
     )
     if goal["description"]:

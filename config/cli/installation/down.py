@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 
 import click
@@ -19,7 +20,9 @@ def down() -> None:
     """Stop what `arbor up` runs from this data folder, and the processes that a killed `arbor up` left."""
     supervisor = RunFolder(data_dir()).supervisor()
     if supervisor is not None:
-        supervisor.terminate()
+        # It may have ended in this moment, by Ctrl-C in its terminal.
+        with contextlib.suppress(psutil.NoSuchProcess):
+            supervisor.terminate()
         _wait(supervisor)
     orphans = find_orphans(data_dir())
     end_orphans(orphans)

@@ -98,8 +98,10 @@ class InstallationPlan:
 
 
 def reachable_host(host: str) -> str:
-    """Return the host under which this machine reaches a server that listens on `host`."""
-    return LOOPBACK if host == "0.0.0.0" else host  # noqa: S104 (asked, not chosen)
+    """Return the host, as URLs have it, under which this machine reaches a server that listens on `host`."""
+    if host == "0.0.0.0":  # noqa: S104 (asked, not chosen)
+        return LOOPBACK
+    return f"[{host}]" if ":" in host else host
 
 
 def parts_of(plan: InstallationPlan) -> list[ManagedProcess]:

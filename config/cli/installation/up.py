@@ -59,6 +59,8 @@ def _choose_parts(value: str | None) -> frozenset[str]:
 def up(only: str | None, no_demo: bool, port: int | None) -> None:
     """Run everything from this terminal: servers, workers, scheduler, console, API, Flower. Ctrl-C stops it."""
     parts = _choose_parts(only)
+    if port is not None and "web" not in parts:
+        raise click.UsageError("--port is that of the console: add web to --only, or leave out --port")
     started = time.monotonic()
     run = RunFolder(data_dir())
     with run.lock():

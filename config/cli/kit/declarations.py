@@ -15,6 +15,7 @@ from enum import Enum, IntEnum
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -88,6 +89,12 @@ def option(*names: str, **attributes: Any) -> click.Option:
 def argument(name: str, **attributes: Any) -> click.Argument:
     """Return a positional argument."""
     return click.Argument([name], **attributes)
+
+
+def is_given(name: str) -> bool:
+    """Return whether the command line has an option, if only with its default value; `name` is that of the parameter."""
+    context = click.get_current_context(silent=True)
+    return context is not None and context.get_parameter_source(name) is ParameterSource.COMMANDLINE
 
 
 def one_of(values: type[Enum] | Sequence[str]) -> click.Choice[str]:

@@ -65,7 +65,7 @@ def with_optional_agent[**P, R](run: Callable[Concatenate[ChosenAgent | None, P]
 
     @wraps(run)
     def run_resolved(*, agent: str | None, tenant_slug: str | None, **parameters: Any) -> R:
-        chosen = choose_agent(agent, tenant_slug) if agent else None
+        chosen = choose_agent(agent, tenant_slug) if agent is not None else None
         return run(chosen, tenant_slug=chosen.tenant_slug if chosen else tenant_slug, **parameters)  # type: ignore[arg-type, call-arg]
 
     return run_resolved

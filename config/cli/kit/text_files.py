@@ -18,7 +18,16 @@ def read_text(file: TextIO | Path) -> str:
         raise Invalid(f"{_name_of(file)} cannot be read: {error.strerror}") from error
 
 
+def read_secret_text(file: TextIO | Path) -> str:
+    """Read a secret without the blanks around it. Raises Invalid for an empty text, besides the errors of `read_text`."""
+    secret = read_text(file).strip()
+    if not secret:
+        raise Invalid(f"{_name_of(file)} must contain a secret, but is empty")
+    return secret
+
+
 def _name_of(file: TextIO | Path) -> str:
     if isinstance(file, Path):
         return str(file)
-    return "standard input" if file.name == "<stdin>" else file.name
+    name: str = getattr(file, "name", "<stdin>")
+    return "standard input" if name == "<stdin>" else name

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections.abc import Iterable
 from datetime import UTC, datetime, time, timedelta
 from decimal import Decimal, InvalidOperation
 from typing import Any
@@ -146,9 +147,22 @@ class HoursType(click.ParamType[Any]):
             return NONE
         start, _, end = str(value).partition("-")
         try:
-            return time.fromisoformat(start.strip()), time.fromisoformat(end.strip())
+            hours = time.fromisoformat(start.strip()), time.fromisoformat(end.strip())
+            if any(hour.tzinfo for hour in hours):
+                raise ValueError("an offset")
         except ValueError:
             self.fail(f"{value!r} are no hours: write 08:00-22:00, or none for always", param, ctx)
+        return hours
+
+
+def by_name[T](pairs: Iterable[tuple[str, T]], *, option: str) -> dict[str, T]:
+    """Return the pairs of an option that can be repeated by their names. Raises UsageError for two values of one name."""
+    values: dict[str, T] = {}
+    for name, value in pairs:
+        if name in values:
+            raise click.UsageError(f"{option} has two values for {name}: give one of them")
+        values[name] = value
+    return values
 
 
 def json_or_text(text: str) -> Any:

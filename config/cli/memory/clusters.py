@@ -15,6 +15,7 @@ from apps.memories.services.clusters.clusters import (
 )
 from apps.memories.services.recall.activation import activated_clusters
 from apps.memories.services.recall.partial_recall import partial_recall_about
+from arbor.memory.activation import MAX_ACTIVE
 from arbor.memory.recall.recall_request import check_query
 from config.cli.kit.columns import OutputColumn, listing, number, row_to_dict, signed, table_of
 from config.cli.kit.declarations import Output
@@ -48,19 +49,17 @@ RELATED_COLUMNS = (
     OutputColumn("relation", "relation"),
     OutputColumn("name", "related cluster"),
 )
-#: The most clusters whose activation is shown: those with the highest.
-_MAX_ACTIVE = 20
 
 
 @in_agent_transaction
 def list_clusters(agent: ChosenAgent, *, limit: int) -> Output:
     """List an agent's clusters, the most important first."""
     active = {
-        cluster.id: cluster.activation for cluster in activated_clusters(agent_id=agent.id, limit=_MAX_ACTIVE)
+        cluster.id: cluster.activation for cluster in activated_clusters(agent_id=agent.id, limit=MAX_ACTIVE)
     }
-    in_mind = OutputColumn(
-        "in_mind",
-        "in mind",
+    activation_column = OutputColumn(
+        "activation",
+        "activation",
         value=lambda cluster: active.get(cluster.id, 0.0),
         cell=lambda activation: number(activation) if activation else "",
     )
@@ -70,7 +69,7 @@ def list_clusters(agent: ChosenAgent, *, limit: int) -> Output:
     return listing(
         "clusters",
         list(clusters[:limit]),
-        (*CLUSTER_COLUMNS, in_mind),
+        (*CLUSTER_COLUMNS, activation_column),
         about={"agent": agent.name},
         empty=f"{agent.name} has no cluster yet: maintenance finds them among memories that have a vector.",
     )
@@ -135,4 +134,5 @@ def assign_memory(agent: ChosenAgent, *, memory_id: str, most: int) -> Output:
         "id": memory_row_id,
         "clusters": {str(cluster_id): fit for cluster_id, fit in clusters.items()},
     }
-    return Output(value, text=f"The memory is in {len(clusters)} clusters.")
+    counted = "1 cluster" if len(clusters) == 1 else f"{len(clusters)} clusters"
+    return Output(value, text=f"The memory is in {counted}.")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+import click
 from rich.markup import escape
 from rich.tree import Tree
 
@@ -19,7 +20,7 @@ from apps.memories.services.graph.concepts import (
     set_parent,
 )
 from config.cli.kit.columns import OutputColumn, listing, number
-from config.cli.kit.declarations import Output
+from config.cli.kit.declarations import Output, is_given
 from config.cli.kit.lookup import find_id
 from config.cli.kit.output import cut, short
 from config.cli.kit.tenancy import ChosenAgent, audit_act, in_agent_transaction
@@ -39,6 +40,8 @@ def list_concepts(agent: ChosenAgent, *, name: str | None, limit: int) -> Output
     """Show an agent's concepts as a tree, the broader above the narrower; or the memories of one."""
     if name is not None:
         return _show_cases(agent, name, limit)
+    if is_given("limit"):
+        raise click.UsageError("--limit is for --memories: the tree has all concepts")
     tree = concept_tree(agent_id=agent.id)
     value = {"agent": agent.name, "concepts": [_branch(concept) for concept in tree]}
     return Output(value, text=_draw_tree(tree) if tree else f"{agent.name} has no concept yet.")

@@ -67,14 +67,13 @@ def add_memory(
         raise click.UsageError(f"a memory that is {kind} has no {options}")
     with tenant_transaction(agent.tenant_id):
         contradicted = find_memories(agent, parts["contradicts"])
-        beliefs = {
-            find_id(agent, Belief, belief): relation
-            for option, relation in (
-                ("supports_belief", Relation.SUPPORTS),
-                ("against_belief", Relation.CONTRADICTS),
-            )
-            for belief in parts[option]
-        }
+        supported, opposed = (
+            {find_id(agent, Belief, belief) for belief in parts[option]}
+            for option in ("supports_belief", "against_belief")
+        )
+    if supported & opposed:
+        raise click.UsageError("a memory supports a belief or contradicts it: give one of the options")
+    beliefs = dict.fromkeys(supported, Relation.SUPPORTS) | dict.fromkeys(opposed, Relation.CONTRADICTS)
     creation = Creation(
         content=text,
         detail=_DETAILS[type_](parts, contradicted),

@@ -42,7 +42,7 @@ def _memory_value(page: MemoryPage, resonance: IdentityResonance) -> dict[str, A
             "with_use": round(weight.effective, 4),
             "left_by_time": round(weight.decayed, 4),
             "relevance": round(weight.relevance, 4),
-            "in_mind": round(weight.presence, 4),
+            "activation": round(weight.presence, 4),
         },
         "source": memory.source,
         "access": {
@@ -163,7 +163,7 @@ def _facts(shown: dict[str, Any]) -> list[tuple[str, str]]:
             f"{receipt['stored']:.2f}, {receipt['with_use']:.2f} with use, {receipt['left_by_time']:.2f} left by time",
         ),
         ("by the rules", f"{receipt['by_the_rules']:.2f}: {reasons}"),
-        ("relevance", f"{receipt['relevance']:.2f}, {receipt['in_mind']:.0%} in mind"),
+        ("relevance", f"{receipt['relevance']:.2f}, activation {receipt['activation']:.0%}"),
         ("trust", f"{shown['trust']:.2f}"),
         ("resonance", _resonance(shown["resonance"])),
         ("source", shown["source"]),

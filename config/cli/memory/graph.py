@@ -78,7 +78,7 @@ def show_path(agent: ChosenAgent, *, start: str, end: str, directed: bool) -> Ou
 @in_agent_transaction
 def show_contradictions(agent: ChosenAgent, *, node: str | None) -> Output:
     """Show all contradictions that the agent knows, or those of one node."""
-    about = find_node(agent, node) if node else None
+    about = find_node(agent, node) if node is not None else None
     result = find_contradictions(agent_id=agent.id, about=about)
     value = {
         "agent": agent.name,

@@ -9,8 +9,10 @@ from pathlib import Path
 from rich.console import Group, RenderableType
 from rich.markup import escape
 
+from apps.memories.models import Memory
 from apps.memories.services.store.create import teach_agent
 from apps.memories.services.store.ingest import IngestResult, ingest
+from apps.tenants.scope import tenant_transaction
 from arbor.memory.conversations.conversation import ConversationFormat
 from arbor.memory.importance import OPERATOR
 from arbor.memory.values import MemoryType, NewMemory
@@ -66,14 +68,17 @@ def remember(
         source=OPERATOR,
     )
     stored = teach_agent(tenant_id=agent.tenant_id, agent_id=agent.id, memory=memory, actor=actor())
+    # A known memory keeps its own expiry, unless the new one is later.
+    with tenant_transaction(agent.tenant_id):
+        expiry = Memory.objects.values_list("expires_at", flat=True).get(id=stored.ids[0])
     value = {
         "id": stored.ids[0],
         "agent": agent.name,
         "tenant": agent.tenant_slug,
         "new": bool(stored.stored),
-        "expires_at": expires_at,
+        "expires_at": expiry,
     }
-    until = f" until {expires_at:%Y-%m-%d %H:%M} UTC" if expires_at else ""
+    until = f" until {expiry:%Y-%m-%d %H:%M} UTC" if expiry else ""
     text = f"{agent.name} will remember it{until}." if stored.stored else f"{agent.name} knew that already."
     return Output(value, text=f"{text}\n[dim]{stored.ids[0]}[/dim]")
 

@@ -33,7 +33,10 @@ def show_mind(agent: ChosenAgent, *, prompt: bool) -> Output:
         AgentState.objects.values_list("working_memory", flat=True).get(agent_id=agent.id)
     )
     value = {"agent": agent.name, "tenant": agent.tenant_slug, **memory.model_dump(mode="json")}
-    return Output(value, text=escape(memory.to_prompt_text()) if prompt else _table(memory))
+    if not prompt:
+        return Output(value, text=_table(memory))
+    text = memory.to_prompt_text()
+    return Output({**value, "prompt": text}, text=escape(text))
 
 
 @in_agent_transaction
@@ -106,10 +109,11 @@ def show_active(agent: ChosenAgent, *, limit: int) -> Output:
         ],
     }
     text: Any = table(
-        ("present", "id", "memory or cluster"),
+        ("activation", "id", "memory or cluster"),
         [(f"{cluster.activation:.2f}", short(cluster.id), f"cluster: {cluster.name}") for cluster in clusters]
         + [(f"{memory.level:.2f}", short(memory.id), cut(text)) for memory, text in memories],
     )
     return Output(
-        value, text=text if active else "Nothing is active: the agent has not recalled anything lately."
+        value,
+        text=text if active or clusters else "Nothing is active: the agent has not recalled anything lately.",
     )

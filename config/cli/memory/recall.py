@@ -14,7 +14,7 @@ from rich.text import Text
 
 from apps.memories.models import Episode, Memory
 from apps.memories.services.clusters.clusters import find_cluster
-from apps.memories.services.jobs.episodes import MAX_LIMIT, RecalledEpisode, recall_episodes
+from apps.memories.services.jobs.episodes import RecalledEpisode, recall_episodes
 from apps.memories.services.recall.explanation import explain_recall
 from apps.memories.services.recall.partial_recall import PartialRecall, partial_recall_about
 from apps.memories.services.recall.recaller import recall
@@ -127,9 +127,7 @@ def _build_filter(
 
 def _recall_episodes(agent: ChosenAgent, query: str, limit: int) -> Output:
     """Recall whole episodes, best first, with the components of each score."""
-    recalled = recall_episodes(
-        tenant_id=agent.tenant_id, agent_id=agent.id, text=query, limit=min(limit, MAX_LIMIT)
-    )
+    recalled = recall_episodes(tenant_id=agent.tenant_id, agent_id=agent.id, text=query, limit=limit)
     value = {
         "agent": agent.name,
         "tenant": agent.tenant_slug,
@@ -179,7 +177,7 @@ COMPONENT_HEADS = {
     "recency": "rec",
     "importance": "imp",
     "trust": "trust",
-    "activation": "mind",
+    "activation": "activ",
     "mood": "mood",
 }
 #: Below this width of the terminal, the components are printed under the memory instead of in columns of their own.

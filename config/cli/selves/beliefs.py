@@ -105,7 +105,7 @@ def edit_filters(
     reason: str,
 ) -> Output:
     """Add a memory filter to a belief, or remove all its memory filters."""
-    if clear == bool(effect):
+    if clear == bool(effect) or (clear and (patterns or types)):
         raise click.UsageError("say what is to change: --effect with --word or --type, or --clear")
     rule = {"effect": effect, "patterns": list(patterns), "types": list(types)}
     changed = change_filters(

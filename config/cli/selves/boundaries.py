@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import click
 from rich.markup import escape
 
 from apps.selves.models import Boundary
@@ -65,6 +66,8 @@ def add(
     importance: float,
 ) -> Output:
     """Add a boundary to an agent; it replaces a default boundary of the same name."""
+    if (flexibility > 0) != (response == BoundaryResponse.NEGOTIATE):
+        raise click.UsageError("a negotiable boundary has --response negotiate and a --flexibility above 0")
     new = NewBoundary(
         name=name,
         type=BoundaryType(kind),
@@ -113,8 +116,9 @@ def check_text(agent: ChosenAgent, *, text: str) -> Output:
 
 
 def _words_wanted(boundary_match: BoundaryMatch) -> int | None:
-    negotiable = boundary_match.boundary.response is BoundaryResponse.NEGOTIATE
-    return words_to_negotiate(boundary_match.boundary) if negotiable else None
+    boundary = boundary_match.boundary
+    negotiable = boundary.response is BoundaryResponse.NEGOTIATE and boundary.flexibility > 0
+    return words_to_negotiate(boundary) if negotiable else None
 
 
 BOUNDARY_MATCH_COLUMNS = (

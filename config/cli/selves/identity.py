@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import click
 from rich.markup import escape
 
 from apps.selves.models import IdentityAspect, Preference
@@ -63,6 +64,8 @@ def revise(
     reason: str,
 ) -> Output:
     """Change an aspect's strength, stability or status."""
+    if strength is None and stability is None and status is None:
+        raise click.UsageError("say what is to change: --strength, --stability or --status")
     row_id = find_id(agent, IdentityAspect, aspect_id)
     revision = AspectRevision(
         strength=strength,

@@ -58,6 +58,9 @@ def test_a_page_of_acts_is_continued(arbor: Arbor, audited_tenant: Tenant) -> No
     later = arbor("audit", "list", "--limit", "1", "--before", first, "--json")
     assert message_starts(later) == ["cut 30"]
     assert "more with --before" in arbor("audit", "list", "--limit", "1").err
+    events = arbor("audit", "list", "--json").json["events"]
+    whole = arbor("audit", "list", "--limit", str(len(events)))
+    assert (whole.code, whole.err) == (0, "")
 
 
 def test_messages_are_searched_by_all_words(arbor: Arbor, audited_tenant: Tenant) -> None:

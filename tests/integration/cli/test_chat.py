@@ -92,6 +92,7 @@ def test_the_mind_is_shown_and_rebuilt(arbor: Arbor, active_vega: str) -> None:
     arbor("chat", active_vega, "--message", "Is the river frozen?")
     assert "said to me: Is the river frozen?" in arbor("memory", "mind", "show", active_vega).out
     assert "thought at" in arbor("memory", "mind", "show", active_vega, "--prompt").out
+    assert "thought at" in arbor("memory", "mind", "show", active_vega, "--prompt", "--json").json["prompt"]
     assert arbor("memory", "mind", "show", active_vega, "--json").json["version"] == 3
 
     dry = arbor("memory", "mind", "rebuild", active_vega, "--dry-run", "--json").json

@@ -218,6 +218,19 @@ def test_lists_over_several_tenants_name_the_tenant_of_each_row(
     assert arbor("inbox", "list", "--json").json["unread"] == 2
 
 
+def test_counts_beside_the_messages_of_an_agent_are_its_own(
+    arbor: Arbor, agent: Agent, tenant: Tenant
+) -> None:
+    other = make_agent(tenant, "Lyra")
+    for status in (DeliveryStatus.PENDING, DeliveryStatus.FAILED):
+        store_message(agent, status=status)
+    assert arbor("inbox", "list", "--agent", "Lyra", "--json").json["unread"] == 0
+    listed = arbor("contact", "outbox", "list", "--agent", other.name, "--json").json
+    assert (listed["waiting"], listed["failed"]) == (0, 0)
+    listed = arbor("contact", "outbox", "list", "--agent", agent.name, "--json").json
+    assert (listed["waiting"], listed["failed"]) == (1, 1)
+
+
 def test_an_answer_of_the_greatest_length_is_quoted_shortly(agent: Agent) -> None:
     message = store_message(agent, content="The river froze. " * 30)
     with tenant_transaction(agent.tenant_id):

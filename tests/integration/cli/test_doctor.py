@@ -208,3 +208,15 @@ def test_only_a_supervised_api_must_answer(
     assert check.verdict is verdict
     assert "http://127.0.0.1:1/ does not answer" in check.detail
     assert "arbor api" in check.remedy
+
+
+@pytest.mark.parametrize(
+    ("host", "url"), [("::1", "http://[::1]:1/"), ("a:b", "http://[a:b]:1/"), (".", "http://.:1/")]
+)
+def test_an_api_at_another_address_is_named_by_its_url(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, host: str, url: str
+) -> None:
+    for name, value in (("DATA_DIR", str(tmp_path)), ("API_HOST", host), ("API_PORT", "1")):
+        monkeypatch.setenv(f"ARBOR_{name}", value)
+    check = check_api()
+    assert (check.verdict, f"{url} does not answer" in check.detail) == (CheckVerdict.WARN, True)

@@ -15,6 +15,8 @@ from tests.support.command_tree import commands
 
 #: An argument that a shell passes in Latin-1, as Python reads it.
 _LATIN_1 = os.fsdecode(b"caf\xe9")
+#: A belief that a memory cannot support and contradict.
+_BOTH = ("--supports-belief", "Ice melts.", "--against-belief", "Ice melts.")
 _TENANT_COMMANDS = {
     path: command
     for path, command in commands().items()
@@ -58,6 +60,8 @@ def test_every_command_resolves_its_tenant(
         extra_of: dict[tuple[str, ...], tuple[str, ...]] = {
             ("tenant", "user", "create"): ("--generate", "--password-file", str(tmp_path / "new")),
             ("contact", "hook", "try"): ("--hook", "x"),
+            ("contact", "hook", "change"): ("--all-events",),
+            ("workflow", "change"): ("--disable",),
         }
         extra = extra_of.get(path, ())
         # A workflow is read before its tenant.
@@ -73,7 +77,7 @@ def test_every_command_resolves_its_tenant(
         (("recall", "Vega", "quince", "--min-importance", "1"), "nothing of that kind"),
         (("memory", "thoughts", "Vega", "-n", "3"), "has not thought"),
         (("memory", "cluster", "list", "Vega", "-k", "3"), "has no cluster yet"),
-        (("memory", "concept", "list", "Vega", "-k", "3"), "has no concept yet"),
+        (("memory", "concept", "list", "Vega"), "has no concept yet"),
         (("memory", "buffer", "list", "Vega", "-k", "3"), "buffer is empty"),
         (("memory", "mind", "active", "Vega", "-k", "3"), "Nothing is active"),
         (("tenant", "member", "list", "acme", "--json"), "acme"),
@@ -96,13 +100,104 @@ def test_every_command_resolves_its_tenant(
         (("inbox", "list", "--limit", "3"), "Nothing here"),
         (("contact", "outbox", "list", "--limit", "3"), "No messages"),
         (("contact", "channel", "add", "all", "--kind", "inbox", "--audience", "user"), "is added"),
-        (("tenant", "limit", "acme", "--tokens", "1000"), "tokens 1000"),
+        (("tenant", "limit", "acme", "--tokens", "1000"), "tokens 1,000"),
     ],
 )
 def test_an_option_is_accepted(arbor: Arbor, vega: str, arguments: tuple[str, ...], shown: str) -> None:
     ran = arbor(*arguments)
     assert ran.code == 0, ran.err
     assert shown in ran.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        (("agent", "run", "Vega", "--here", "--timeout", "5"), "leave it out, or --here"),
+        (("agent", "capability", "grant", "Vega", "recall", "--time-zone", "Europe/Rome"), "give --hours"),
+        (("chat", "Vega", "--message", "Hello.", "--limit", "3"), "that --history shows"),
+        (("contact", "hook", "change", "river"), "--map, --event"),
+        (("memory", "add", "Vega", "It held.", "--type", "semantic", *_BOTH), "give one of the options"),
+        (("memory", "concept", "list", "Vega", "-k", "3"), "--limit is for --memories"),
+        (("ops", "pipeline", "run", "--dry", "--set", "mode=reflection"), "set by --mode"),
+        (("ops", "pipeline", "validate", "--tenant", "acme"), "name an AGENT"),
+        (
+            ("agent", "policy", "set", "Vega", "--cost", "recall=2", "--cost", "recall=3"),
+            "two values for recall",
+        ),
+        (("self", "boundary", "add", "Vega", "calm", "--pattern", "x", "--flexibility", "0.5"), "negotiate"),
+        (("self", "boundary", "add", "Vega", "calm", "--pattern", "x", "--response", "negotiate"), "above 0"),
+        (("recall", "Vega", "quince", "--episodes", "-k", "150"), "1 to 100 episodes, asked for 150"),
+        (("self", "belief", "filter", "Vega", "Ice melts.", "--clear", "--word", "ice"), "or --clear"),
+        (("self", "identity", "revise", "Vega", "I am calm."), "--strength, --stability or --status"),
+        (("signals", "--names", "--agent", "Vega"), "leave out the other options"),
+        (("signals", "--follow", "--limit", "3"), "leave out --limit"),
+        (("tenant", "user", "create", "mia", "--generate", "--role", "owner"), "with --tenant"),
+        (("token", "create", "ci", "--tasks-only", "--role", "owner"), "leave out --role"),
+        (("up", "--only", "worker", "--port", "9000"), "add web to --only"),
+        (("workflow", "change", "report"), "--file, --description"),
+    ],
+)
+def test_an_option_without_an_effect_is_refused(
+    arbor: Arbor, vega: str, arguments: tuple[str, ...], reason: str
+) -> None:
+    belief = arbor("self", "belief", "add", vega, "Ice melts.", "--json").json["id"]
+    aspect = arbor("self", "identity", "add", vega, "I am calm.", "--json").json["id"]
+    ids = {"Ice melts.": belief, "I am calm.": aspect}
+    ran = arbor(*(ids.get(argument, argument) for argument in arguments))
+    assert (ran.code in {1, 2}, ran.out) == (True, "")
+    assert reason in ran.err
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("agent", "capability", "delegate", "Vega", "ID", "--to", "Lyra", "--resource", ""),
+        ("approval", "list", "--agent", ""),
+        ("audit", "export", "--agent", ""),
+        ("contact", "hook", "deliveries", ""),
+        ("contact", "webhook", "create", "ops", "--url", "https://example.org/x", "--agent", ""),
+        ("goal", "add", "Vega", "Row", "--parent", ""),
+        ("goal", "block", "Vega", "Map", "--by", "the tide", "--by-goal", ""),
+        ("goal", "edit", "Vega", "Map", "--parent", "", "--no-deadline"),
+        ("memory", "graph", "contradictions", "Vega", ""),
+        ("memory", "reembed", "--agent", ""),
+        ("tenant", "user", "create", "mia", "--generate", "--tenant", ""),
+        ("token", "create", "ci", "--agent", ""),
+        ("workflow", "run", "list", "--workflow", ""),
+    ],
+)
+def test_an_empty_name_does_not_mean_all(arbor: Arbor, vega: str, arguments: tuple[str, ...]) -> None:
+    arbor("agent", "create", "Lyra", "--template", "Scout")
+    arbor("goal", "add", vega, "Map")
+    grant = arbor("agent", "capability", "grant", vega, "inquire_deep", "--depth", "1", "--json").json["id"]
+    ran = arbor(*(grant if argument == "ID" else argument for argument in arguments))
+    assert (ran.code in {1, 2}, ran.out) == (True, ""), ran
+
+
+def test_an_empty_secret_is_refused(arbor: Arbor, vega: str, tmp_path: Path) -> None:
+    file = tmp_path / "secret"
+    file.write_text("\n")
+    for arguments in (
+        ("contact", "hook", "create", "river", "--agent", vega, "--secret-file", str(file)),
+        ("provider", "add", "openai", "--url", "https://models.example/v1", "--key-file", str(file)),
+        ("provider", "add", "openai", "--url", "https://models.example/v1", "--key-stdin"),
+        ("tool", "server", "add", "weather", "--url", "https://tools.example/mcp", "--secret-stdin"),
+    ):
+        ran = arbor(*arguments, stdin="\n")
+        assert (ran.code, "must contain a secret, but is empty" in ran.err) == (1, True), ran
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("contact", "hook", "deliveries", "river"),
+        ("contact", "webhook", "deliveries", "river"),
+        ("tool", "list", "--server", "river"),
+    ],
+)
+def test_a_list_names_what_does_not_exist(arbor: Arbor, vega: str, arguments: tuple[str, ...]) -> None:
+    ran = arbor(*arguments)
+    assert (ran.code, "'river'; `arbor " in ran.err) == (1, True), ran
 
 
 @pytest.mark.parametrize(

@@ -44,7 +44,7 @@ def test_a_goal_has_a_parent_a_deadline_and_a_description(arbor: Arbor, vega: st
 def test_goals_are_moved_and_noted_by_title_id_or_end_of_id(arbor: Arbor, vega: str) -> None:
     ford = arbor("goal", "add", vega, "Find the ford", "--json").json["id"]
     assert arbor("goal", "note", vega, ford, "Half the bank is seen.", "--progress", "0.5").code == 0
-    assert arbor("goal", "move", vega, ford[-8:], "queued").code == 0
+    assert arbor("goal", "move", vega, ford[-8:], "queued", "--reason", "High tide.").code == 0
     assert goal_states(arbor)["Find the ford"] == "queued"
     assert arbor("goal", "move", vega, "find the  FORD", "abandoned", "--reason", "It is dry.").code == 0
     assert "Find the ford" not in goal_states(arbor)
@@ -54,7 +54,7 @@ def test_goals_are_moved_and_noted_by_title_id_or_end_of_id(arbor: Arbor, vega: 
     assert messages[1:] == [
         "added goal 'Find the ford', active",
         "noted on goal 'Find the ford': Half the bank is seen. (50% done)",
-        "moved goal 'Find the ford' from active to queued",
+        "moved goal 'Find the ford' from active to queued: High tide.",
         "moved goal 'Find the ford' from queued to abandoned: It is dry.",
     ]
 

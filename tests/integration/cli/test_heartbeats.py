@@ -181,8 +181,14 @@ def test_a_heartbeat_inside_a_transaction_is_refused(arbor: Arbor, active_vega: 
     with tenant_transaction(tenant.id), pytest.raises(RuntimeError, match="outside any transaction"):
         run_heartbeat_now(agent_id=agent_id, tenant_id=tenant.id)
     run_heartbeat_now(agent_id=agent_id, tenant_id=tenant.id)
-    arbor("agent", "stop", active_vega)
+    with tenant_transaction(tenant.id):
+        assert Heartbeat.objects.count() == 1
+
+
+def test_a_stopped_agent_refuses_to_run(arbor: Arbor, active_vega: str) -> None:
+    tenant = tenant_by_slug("acme")
+    agent_id = UUID(arbor("agent", "stop", active_vega, "--json").json["id"])
     with pytest.raises(TransitionIllegal):
         run_heartbeat_now(agent_id=agent_id, tenant_id=tenant.id)
     with tenant_transaction(tenant.id):
-        assert Heartbeat.objects.count() == 1
+        assert not Heartbeat.objects.exists()

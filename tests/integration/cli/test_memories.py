@@ -104,6 +104,12 @@ def test_a_memory_expires_at_a_given_time(arbor: Arbor, vega: str) -> None:
         assert arbor("remember", vega, "Never.", "--expires", invalid).code == 2
 
 
+def test_a_known_memory_shows_its_own_expiry(arbor: Arbor, vega: str) -> None:
+    arbor("remember", vega, "The archive opens at nine.")
+    again = arbor("remember", vega, "The archive opens at nine.", "--expires", "2d", "--json").json
+    assert (again["new"], again["expires_at"]) == (False, None)
+
+
 def test_a_text_can_come_from_standard_input(arbor: Arbor, vega: str) -> None:
     assert arbor("remember", vega, "-", stdin="Line one.\nLine two.\n").code == 0
     assert "Line two." in arbor("recall", vega, "line two", "-k", "1").out

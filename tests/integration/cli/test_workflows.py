@@ -17,6 +17,7 @@ from apps.workflows.models import Workflow
 from apps.workflows.services import definitions
 from apps.workflows.services.definitions import WorkflowRequest, WorkflowSchedule
 from apps.workflows.services.legs import advance_run
+from arbor.contacts.standard_webhooks import new_standard_secret
 from config.cli import workflows
 from config.cli.contacts import hooks
 from tests.factories.workflows import SOURCE
@@ -95,7 +96,7 @@ def test_no_transaction_waits_for_standard_input(
     workflows.create(name="review", file=TypedText(SOURCE), tenant_slug=None, **options)
     workflows.change(name="review", file=TypedText(SOURCE), enabled=None, tenant_slug=None, **options)
     arbor("contact", "hook", "create", "ops", "--agent", vega)
-    hooks.rotate("ops", secret_file=TypedText(""), tenant_slug=None)
+    hooks.rotate("ops", secret_file=TypedText(new_standard_secret()), tenant_slug=None)
     monkeypatch.setattr(conftest, "io", SimpleNamespace(StringIO=TypedText))
     for command in ("tell", "perceive"):
         assert arbor("agent", command, vega, "-", stdin="The river rises.").code == 0

@@ -241,9 +241,10 @@ class TestPorts:
             assert free_port(used) > used
 
     @pytest.mark.parametrize("host", ["::1", "192.0.2.1"])
-    def test_a_foreign_address_is_named(self, host: str) -> None:
+    @pytest.mark.parametrize("wanted", [8000, 0])
+    def test_a_foreign_address_is_named(self, host: str, wanted: int) -> None:
         with pytest.raises(ServerError, match=f"no server can listen on {host}: .*; name an IPv4 address"):
-            free_port(8000, host=host)
+            free_port(wanted, host=host)
 
     def test_two_servers_never_share_a_port(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         """The console moves to the port that the API would get."""

@@ -130,6 +130,13 @@ def test_a_full_disk_does_not_end_the_parts() -> None:
     assert_gone("61.5")
 
 
+def test_a_terminal_without_utf_8_shows_other_characters() -> None:
+    terminal = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+    Log(["web"], mask=Mask(), stream=terminal).write("web", "café → 1")
+    terminal.seek(0)
+    assert "web | caf? ? 1" in terminal.read()
+
+
 def test_parts_start_after_the_steps_they_need_succeeded() -> None:
     step = ManagedProcess(name="prepare", launch=shell("echo prepared"), once=True)
     run = Run(step, sleeping("web", needs=("prepare",)), until=ready("web"))

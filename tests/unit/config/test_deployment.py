@@ -41,7 +41,7 @@ COMPOSE_ONLY = {
 OTHER_SERVICES = ("prepare", "scheduler", "web", "api", "flower")
 SECRET = re.compile(r"_KEY$|PASSWORD$|TOKEN$|SECRET$")
 #: In the text of every module that reads a setting.
-READING = re.compile(r"env\.|getenv|envvar|secret\(|whole_number\(|seconds\(|_port\(")
+READING = re.compile(r"env\.|getenv|envvar|secret\(|number\(|seconds\(|_port\(")
 
 
 def is_name(text: object) -> bool:
@@ -53,7 +53,7 @@ def names_read(tree: ast.AST) -> Iterator[str]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Call):
             name = ast.unparse(node.func)
-            reads = name in ("secret", "whole_number", "seconds", "_port") or re.fullmatch(
+            reads = name in ("secret", "whole_number", "number", "seconds", "_port") or re.fullmatch(
                 r"(env\.(str|int|float|bool|list|dict)|os\.environ\.get|os\.getenv)", name
             )
             first = node.args[0] if node.args else None
@@ -98,7 +98,9 @@ def test_the_example_names_every_setting_and_no_other() -> None:
 def defaults_of(module: ModuleType) -> Iterator[tuple[str, object]]:
     """Yield the settings that a module reads with a default, and their defaults."""
     for node in ast.walk(ast.parse(Path(str(module.__file__)).read_text())):
-        if isinstance(node, ast.Call) and re.match(r"env\.|whole_number$|seconds$", ast.unparse(node.func)):
+        if isinstance(node, ast.Call) and re.match(
+            r"env\.|(whole_)?number$|seconds$", ast.unparse(node.func)
+        ):
             for keyword in node.keywords:
                 if keyword.arg == "default":
                     expression = compile(ast.Expression(keyword.value), module.__name__, "eval")

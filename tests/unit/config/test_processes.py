@@ -6,12 +6,14 @@ import json
 import os
 import signal
 import socket
+import subprocess
 import sys
 import time
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import psutil
 import pytest
 import uvicorn
 from tornado.options import options
@@ -158,6 +160,17 @@ def test_a_port_that_no_server_can_have_is_refused(process: str, monkeypatch: py
     assert run(process) == 2
     monkeypatch.setenv("DATABASE_URL", "postgres://db.example/arbor")
     assert run("up") == 1
+
+
+def test_a_supervisor_that_has_just_ended_is_stopped(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    started = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    found = psutil.Process(started.pid)
+    started.communicate(b"\n")
+    monkeypatch.setattr(RunFolder, "supervisor", lambda _folder: found)
+    assert run("down") == 0
+    assert "Arbor has stopped." in capsys.readouterr().out
 
 
 def test_a_user_without_a_name_acts_under_its_id(monkeypatch: pytest.MonkeyPatch) -> None:

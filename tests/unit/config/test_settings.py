@@ -225,9 +225,21 @@ def test_a_value_of_another_kind_is_refused(name: str, value: str, reason: str) 
         ("ARBOR_MAX_ATTEMPTS", "0", "1 to 1000, got 0"),
         ("ARBOR_CLAIM_BATCH", "0", "1 to 100000, got 0"),
         ("ARBOR_HEARTBEAT_INTERVAL_S", "0", "1 to 2592000, got 0"),
+        ("ARBOR_TENANT_CLAIM_LIMIT", "0", "1 to 100000, got 0"),
+        ("ARBOR_REFLECT_EVERY", "0", "1 to 1000000, got 0"),
+        ("ARBOR_EMAIL_PORT", "65536", "0 to 65535, got 65536"),
+        ("ARBOR_MCP_DEADLINE_S", "0", "0.1 to 86400 seconds, got 0"),
+        ("ARBOR_MCP_RESULT_BYTES", "0", "1 to 1073741824, got 0"),
+        ("ARBOR_MODEL_MAX_TOKENS", "0", "1 to 10000000, got 0"),
+        ("ARBOR_MODEL_DEADLINE_S", "-1", "0.1 to 86400 seconds, got -1"),
+        ("ARBOR_WEB_PAGE_BYTES", "-1", "1 to 1073741824, got -1"),
+        ("ARBOR_WEB_DEADLINE_S", "0", "0.1 to 86400 seconds, got 0"),
+        ("ARBOR_CLUSTER_PERIOD_S", "-60", "0 to 2592000, got -60"),
+        ("ARBOR_DB_POOL_SIZE", "-1", "0 to 10000, got -1"),
+        ("ARBOR_PROXIES", "-1", "0 to 100, got -1"),
     ],
 )
-def test_settings_of_heartbeats_have_ranges(name: str, value: str, reason: str) -> None:
+def test_settings_have_ranges(name: str, value: str, reason: str) -> None:
     with pytest.raises(ConfigurationInvalid, match=re.escape(f"{name} must be {reason}")):
         read_settings(**{name: value})
 

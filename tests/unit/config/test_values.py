@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, time, timedelta
 
 import click
 import pytest
 
 from arbor.workflows.durations import format_duration
 from config.cli.kit.output import format_relative_time
-from config.cli.kit.values import DurationType, ExpiryType, MomentType, NumberRange
+from config.cli.kit.values import DurationType, ExpiryType, HoursType, MomentType, NumberRange
 
 
 @pytest.mark.parametrize(
@@ -30,6 +30,15 @@ def test_a_number_is_finite_and_in_its_range(typed: str) -> None:
     assert NumberRange(min=1).convert("1.5", None, None) == 1.5
     with pytest.raises(click.BadParameter):
         NumberRange(min=1).convert(typed, None, None)
+
+
+@pytest.mark.parametrize(
+    "typed", ["always", "08:00", "08:00+02:00-22:00", "08:00-22:00-06:00", "08:00-22:00Z"]
+)
+def test_hours_have_two_ends_without_an_offset(typed: str) -> None:
+    assert HoursType().convert("22:00 - 06:30", None, None) == (time(22), time(6, 30))
+    with pytest.raises(click.BadParameter, match="08:00-22:00"):
+        HoursType().convert(typed, None, None)
 
 
 def test_a_moment_without_an_offset_is_utc() -> None:
