@@ -103,12 +103,7 @@ def propose(*, agent_id: UUID, proposals: Sequence[NewProposal]) -> ProposalResu
 
 
 def propose_by_person(*, agent_id: UUID, new: NewProposal) -> ProposalResult:
-    """Add a proposal of a person to an agent's queue, as `propose` does, in the open transaction.
-
-    Raises NotFound for the agent, and Invalid for a preference without its key and value, which could never be accepted.
-    """
-    if new.kind is ProposalKind.PREFERENCE and not {"key", "value"} <= new.change.keys():
-        raise Invalid("a preference has a key and a value: set it, instead of proposing a text")
+    """Add a proposal of a person to an agent's queue, as `propose` does, in the open transaction. Raises NotFound for the agent."""
     lock_schedule(agent_id)
     return propose(agent_id=agent_id, proposals=[new])
 

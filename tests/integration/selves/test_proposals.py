@@ -14,7 +14,7 @@ from apps.agents.models import Agent
 from apps.selves.models import Belief, IdentityAspect, Proposal, SelfChange
 from apps.selves.services.beliefs import revise_belief as revise_by_hand
 from apps.selves.services.decisions import ProposalVerdict, decide_proposals
-from apps.selves.services.proposals import accept, defer, propose, propose_by_person, reject, revise_belief
+from apps.selves.services.proposals import accept, defer, propose, reject, revise_belief
 from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import Invalid, LimitReached, NotFound, TransitionIllegal
@@ -52,14 +52,6 @@ def store_proposal(agent: Agent, content: str = "I am patient.", **fields: Any) 
 def words(number: int) -> str:
     """Return a text that differs from those of other numbers."""
     return " ".join(chr(97 + (number * 7 + place * place) % 26) * (3 + place % 4) for place in range(9))
-
-
-def test_a_person_proposes_no_preference_without_its_key(agent: Agent) -> None:
-    text = new_proposal("Be brief.", kind=ProposalKind.PREFERENCE, change={})
-    with pytest.raises(Invalid, match="a key and a value"):
-        propose_by_person(agent_id=agent.id, new=text)
-    tone = new_proposal("Be brief.", kind=ProposalKind.PREFERENCE, change={"key": "tone", "value": "brief"})
-    assert propose_by_person(agent_id=agent.id, new=tone).made
 
 
 def test_a_proposal_accepted_twice_changes_the_self_once(agent: Agent) -> None:

@@ -98,11 +98,6 @@ def test_one_of_several_dialogs_is_chosen_by_its_sample(file: Path) -> None:
             parse_file(file, both, sample=sample)
 
 
-def test_only_a_file_of_dialogs_has_a_sample(file: Path) -> None:
-    with pytest.raises(ConversationInvalid, match="no dialogs to choose a sample of: its format is plain"):
-        parse_file(file, "Ann: Hello.", sample="conv-1")
-
-
 def test_a_document_on_one_very_long_line_is_read(file: Path) -> None:
     long = [{"speaker": "Caroline", "text": f"word {n} " * 50} for n in range(2_000)]
     _, turns, bad = parse_file(file, json.dumps(dialog(session_2=long)))
