@@ -175,7 +175,7 @@ NODE = {"kind": "memory", "id": "00000000-0000-0000-0000-000000000000"}
 REFUSED = [
     ("proposals", {"content": "Be brief.", "kind": "preference"}, "needs the key and the value"),
     ("boundaries", {"name": "calm", "patterns": ["x"], "flexibility": 0.5}, "has a flexibility"),
-    ("capabilities", {"resource": "arbor://a/b", "time_zone": "Asia/Tokyo"}, "needs the hours"),
+    ("capabilities", {"resource": "arbor://a/b", "time_zone": "Asia/Tokyo"}, "without hours"),
     ("capabilities", {"resource": "arbor://a/b", "rate_uses": 3}, "its uses and its seconds"),
     ("relations", {"source": {**NODE, "x": 1}, "relation": "causes", "target": NODE}, "source.x"),
     ("beliefs/{id}", {"reason": "Because."}, "nothing to change"),

@@ -112,6 +112,7 @@ WITHOUT_OPERATION = {
     "memories.services.store.create.create_memories": "`teach_agent` is the operation",
     "memories.services.store.ingest.ingest": _MACHINE,
     "selves.services.beliefs.change_filters": _UPKEEP,
+    "selves.services.beliefs.drop_belief": "the operation that changes a belief sets its status",
     "selves.services.decisions.decide_proposals": "decides several; a command and an operation decide one",
     "tools.services.servers.enqueue_refresh": _DIRECT,
 }
