@@ -21,7 +21,7 @@ def name_values(text: str, *, setting: str) -> Iterator[tuple[str, str, str]]:
     for entry in filter(None, (part.strip() for part in text.split(","))):
         name, _, value = (part.strip() for part in entry.partition("="))
         if name in names:
-            raise ConfigurationInvalid(f"{setting} names {name} twice")
+            raise ConfigurationInvalid(f"{setting} names {name} twice; name it once")
         names.add(name)
         yield entry, name, value
 

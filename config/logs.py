@@ -24,6 +24,8 @@ _SECRETS = re.compile(
     re.ASCII,
 )
 _MASK = "***"
+#: What psycopg's errors of a connection say: it failed, it is closed, none was free, the server closed it.
+_LOST_CONNECTION = re.compile("connection|server")
 _LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 
 
@@ -55,8 +57,10 @@ def drop_outage_traceback(
 def _is_outage(error: BaseException) -> bool:
     # Django and Celery's scheduler wrap the error of the connection.
     cause = error.__context__ if isinstance(error, SchedulingError) else error.__cause__ or error
-    is_database_away = isinstance(cause, psycopg.OperationalError) and cause.sqlstate is None
-    return is_database_away or isinstance(cause, kombu.exceptions.OperationalError)
+    if isinstance(cause, psycopg.OperationalError):
+        # Faults of the client have no code of the server either.
+        return cause.sqlstate is None and _LOST_CONNECTION.search(str(cause)) is not None
+    return isinstance(cause, kombu.exceptions.OperationalError)
 
 
 def _mask(value: Any) -> Any:

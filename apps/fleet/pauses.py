@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from itertools import batched
 from uuid import UUID
 
 from django.db import transaction
@@ -24,6 +25,8 @@ from arbor.signals import SignalName, signal
 
 #: Agents at most that `pause_all_agents` records as paused before, so that `resume_all_agents` leaves them paused.
 MAX_REMEMBERED = 5_000
+#: Agents that a statement changes; PostgreSQL accepts 65,535 parameters.
+_BATCH = 10_000
 _PAUSE, _RESUME = "pause_all", "resume_all"
 _SUSPEND = "suspend_all"
 
@@ -32,9 +35,13 @@ def pause_all_agents(*, actor: str, reason: str = "") -> int:
     """Pause all active agents of the current tenant, and return their number; running heartbeats are finished."""
     with transaction.atomic(using=APP):
         _lock_schedules(AgentStatus.ACTIVE)
-        earlier = _paused_one_by_one(_last_pause())
+        earlier = (
+            _paused_one_by_one(_last_pause()).order_by("id").values_list("id", flat=True)[:MAX_REMEMBERED]
+        )
+        paused_before = [str(agent_id) for agent_id in earlier]
         agents = _names_of(Agent.objects.filter(status=AgentStatus.ACTIVE))
-        Agent.objects.filter(id__in=agents).update(status=AgentStatus.PAUSED)
+        for ids in batched(agents, _BATCH, strict=False):
+            Agent.objects.filter(id__in=ids).update(status=AgentStatus.PAUSED)
         HeartbeatSchedule.objects.filter(agent__status=AgentStatus.PAUSED, state=ScheduleState.IDLE).update(
             state=ScheduleState.OFF, slot_at=None
         )
@@ -45,7 +52,7 @@ def pause_all_agents(*, actor: str, reason: str = "") -> int:
             detail={
                 "act": _PAUSE,
                 "agents": len(agents),
-                "paused_before": [str(agent_id) for agent_id in earlier],
+                "paused_before": paused_before,
             },
         )
         _emit_each(SignalName.AGENT_PAUSED, agents, actor=actor)
@@ -53,24 +60,28 @@ def pause_all_agents(*, actor: str, reason: str = "") -> int:
 
 
 def resume_all_agents(*, actor: str) -> int:
-    """Resume the paused agents of the current tenant, except those that were paused one by one, before all were paused last or since.
+    """Resume the agents of the current tenant that the last `pause_all_agents` paused, and return their number.
 
-    The next heartbeat of each is at a random time within its interval. Raises TransitionIllegal for a suspended tenant.
+    Nothing is resumed after an earlier resumption, nor an agent that was paused alone, before or since. The next heartbeat of each is at a
+    random time within its interval. Raises TransitionIllegal for a suspended tenant.
     """
     with transaction.atomic(using=APP):
         require_active()
         _lock_schedules(AgentStatus.PAUSED)
         last = _last_pause()
-        excluded = _paused_one_by_one(last) if last is not None else []
-        agents = _names_of(Agent.objects.filter(status=AgentStatus.PAUSED).exclude(id__in=excluded))
-        Agent.objects.filter(id__in=agents).update(status=AgentStatus.ACTIVE)
+        paused = Agent.objects.filter(status=AgentStatus.PAUSED).exclude(
+            id__in=_paused_one_by_one(last).values("id")
+        )
+        agents = _names_of(paused)
         # An agent whose identity is suspended has no heartbeats before the identity is reinstated.
         schedules = HeartbeatSchedule.objects.filter(agent__endorsement__status=EndorsementStatus.ACTIVE)
-        schedules.filter(agent_id__in=agents, state=ScheduleState.OFF).update(
-            state=ScheduleState.IDLE,
-            attempts=0,
-            next_due_at=Now() + F("interval_s") * Random() * timedelta(seconds=1),
-        )
+        for ids in batched(agents, _BATCH, strict=False):
+            Agent.objects.filter(id__in=ids).update(status=AgentStatus.ACTIVE)
+            schedules.filter(agent_id__in=ids, state=ScheduleState.OFF).update(
+                state=ScheduleState.IDLE,
+                attempts=0,
+                next_due_at=Now() + F("interval_s") * Random() * timedelta(seconds=1),
+            )
         record(
             action=AuditAction.AGENT_RESUMED,
             actor=actor,
@@ -155,15 +166,15 @@ def _suspended_together() -> list[str]:
     return list(suspended.order_by("id").values_list("slug", flat=True))
 
 
-def _paused_one_by_one(last: AuditEvent | None) -> list[UUID]:
-    """Return the ids of the paused agents that the last pause of all did not pause, MAX_REMEMBERED at most."""
+def _paused_one_by_one(last: AuditEvent | None) -> QuerySet[Agent]:
+    """Return the paused agents that the last pause of all, if it is still in force, did not pause."""
     paused = Agent.objects.filter(status=AgentStatus.PAUSED)
     if last is not None:
         since = AuditEvent.objects.filter(
             action=AuditAction.AGENT_PAUSED, agent_id__isnull=False, at__gt=last.at
         )
         paused = paused.filter(Q(id__in=last.detail["paused_before"]) | Q(id__in=since.values("agent_id")))
-    return list(paused.order_by("id").values_list("id", flat=True)[:MAX_REMEMBERED])
+    return paused
 
 
 def _last_pause() -> AuditEvent | None:

@@ -13,7 +13,6 @@ from typing import Any
 
 from arbor.errors import Invalid
 from arbor.memory.content import check_line
-from arbor.models.json_text import storable
 from arbor.quotations import clip
 
 TEMPLATE_LENGTH = 2_000
@@ -91,11 +90,11 @@ def look_up(body: Any, path: Sequence[str]) -> tuple[bool, Any]:
 
 
 def value_text(value: Any) -> str:
-    """Return a value as text that can be stored: nothing for null, JSON for an object or a list."""
+    """Return a value as text: nothing for null, JSON for an object or a list."""
     if value is None:
         return ""
     if isinstance(value, str):
-        return clip(storable(value), VALUE_LENGTH)
+        return clip(value, VALUE_LENGTH)
     if isinstance(value, (dict, list)):
         return clip(json.dumps(value, ensure_ascii=False), _NESTED_LENGTH)
     return json.dumps(value)

@@ -86,11 +86,6 @@ class NewBoundary:
         check_text("source", self.source, longest=SOURCE_LENGTH, empty=True)
         check_share("flexibility", self.flexibility)
         check_share("importance", self.importance)
-        if self.flexibility and self.response is not BoundaryResponse.NEGOTIATE:
-            raise Invalid(
-                f"only a boundary with the response {BoundaryResponse.NEGOTIATE} has a flexibility, got {self.flexibility:g} with"
-                f" {self.response}"
-            )
         if not self.patterns and not self.examples:
             raise Invalid("a boundary needs a pattern or an example, or no text can match it")
         for what, texts, most, longest in (

@@ -36,6 +36,10 @@ class FilterEffect(StrEnum):
     HIDE = "hide"
 
 
+def _bad_word(word: str) -> str:
+    return f"a word of a memory filter has 1 to {PATTERN_LENGTH} characters, as tide or gossip*, got {word!r}"
+
+
 class MemoryFilter(BaseModel):
     """One rule: a memory matches if it contains one of the patterns (`word*` is a beginning) and is of one of the types."""
 
@@ -52,10 +56,8 @@ class MemoryFilter(BaseModel):
         if len(self.patterns) > MAX_PATTERNS:
             raise ValueError(f"a memory filter has at most {MAX_PATTERNS} words, got {len(self.patterns)}")
         for pattern in self.patterns:
-            if not pattern.strip(" *").strip() or len(pattern) > PATTERN_LENGTH or not is_storable(pattern):
-                raise ValueError(
-                    f"a word of a memory filter has 1 to {PATTERN_LENGTH} characters, as tide or gossip*, got {pattern!r}"
-                )
+            if not pattern.strip(" *") or len(pattern) > PATTERN_LENGTH or not is_storable(pattern):
+                raise ValueError(_bad_word(pattern))
         return self
 
     def matches(self, memory: Recalled) -> bool:
@@ -96,6 +98,15 @@ def read_filters(stored: Iterable[Mapping[str, Any]]) -> list[MemoryFilter]:
     except ValidationError as error:
         (fault, *_) = error.errors(include_url=False)
         raise Invalid(f"{'.'.join(map(str, fault['loc']))} {fault['msg']}".strip()) from error
+
+
+def read_new_filter(given: Mapping[str, Any]) -> MemoryFilter:
+    """Read a rule to add, without words of blanks, which stored ones may have. Raises Invalid."""
+    (rule,) = read_filters([given])
+    for pattern in rule.patterns:
+        if not pattern.strip("*").strip():
+            raise Invalid(_bad_word(pattern))
+    return rule
 
 
 def filters_of(beliefs: Iterable[Mapping[str, Any]]) -> list[BeliefFilter]:

@@ -9,6 +9,7 @@ from arbor.heartbeat.replies.turns import MAX_TURNS
 from arbor.heartbeat.tiers import parse_tier_models
 from arbor.models.slots import parse_provider_calls
 from arbor.models.token_counts import parse_tokenizers
+from arbor.web.addresses import AllowList
 from config.environment import env, number, secret, whole_number
 
 OPENAI_API_KEY = secret("OPENAI_API_KEY")
@@ -57,6 +58,7 @@ ARBOR_FOLLOW_UPS = whole_number("ARBOR_FOLLOW_UPS", default=9, least=0, most=MAX
 #: The domains that agents may read on the web, each with its subdomains, or `*`; empty: no web. And the address of a
 #: SearXNG-compatible search server; empty: no inquiries.
 ARBOR_WEB_ALLOW = env.list("ARBOR_WEB_ALLOW", default=[])
+AllowList.of(ARBOR_WEB_ALLOW)
 ARBOR_SEARCH_URL = env.str("ARBOR_SEARCH_URL", default="")
 #: The largest page that is read, in bytes, and the seconds for all searches and pages of an inquiry, at most ARBOR_MODEL_DEADLINE_S.
 ARBOR_WEB_PAGE_BYTES = whole_number("ARBOR_WEB_PAGE_BYTES", default=2_000_000, least=1, most=2**30)

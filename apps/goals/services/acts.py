@@ -83,7 +83,8 @@ def change_goal(*, agent_id: UUID, goal_id: UUID, change: GoalEdit, actor: str) 
         raise Invalid(
             "there is nothing to change: give a state, note, fraction, parent, deadline or what it waits for"
         )
-    if change.reason and change.state is None:
+    completes = change.fraction == 1
+    if change.reason and change.state is None and not completes:
         raise Invalid("a reason belongs to a new state; give a note instead")
     why = f": {change.reason}" if change.reason else ""
     if not isinstance(change.parent_id, Unchanged):
@@ -99,8 +100,7 @@ def change_goal(*, agent_id: UUID, goal_id: UUID, change: GoalEdit, actor: str) 
         _record(goal, actor, f"goal {goal.title!r} waits for {waits_for}")
     if change.note or change.fraction is not None:
         goal = record_progress(goal_id=goal_id, note=change.note, fraction=change.fraction)
-        # Full progress completes the goal.
-        is_moved = change.fraction == 1 and change.state == goal.state
+        is_moved = completes and change.state in (None, goal.state)
         _record(goal, actor, _progress_message(goal, change) + (why if is_moved else ""))
         if is_moved:
             return goal

@@ -136,7 +136,7 @@ def update_goal(
         change = GoalEdit(note=note.strip(), fraction=progress, state=state, reason=reason)
         if state == row.state:
             # A model may name the state that the goal has.
-            change = replace(change, state=None, reason="")
+            change = replace(change, state=None)
         if change != GoalEdit():
             row = change_goal(agent_id=called.id, goal_id=row.id, change=change, actor=called.actor)
         return _changed_goal(called, row)

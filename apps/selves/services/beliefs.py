@@ -21,7 +21,7 @@ from apps.selves.services.parts import belief_values
 from apps.tenants.scope import current_tenant
 from arbor.errors import AlreadyExists, Invalid, LimitReached, NotFound
 from arbor.memory.content import content_hash
-from arbor.selves.memory_filters import read_filters
+from arbor.selves.memory_filters import MemoryFilter, read_filters, read_new_filter
 from arbor.selves.values import MAX_BELIEFS, BeliefRevision, BeliefStatus, NewBelief, check_share
 
 
@@ -122,12 +122,19 @@ def change_filters(
     """
     belief = _lock_belief(belief_id)
     before = belief_values(belief)
-    rules = read_filters([*belief.filters, added] if added else [])
-    belief.filters = [rule.model_dump(mode="json", exclude_defaults=True) for rule in rules]
+    rules: list[MemoryFilter] = []
+    if added:
+        rules = read_filters([*belief.filters, _stored(read_new_filter(added))])
+    belief.filters = [_stored(rule) for rule in rules]
     belief.save(update_fields=["filters", "updated_at"])
     message = f"changed the memory filters of the belief: {belief.statement}"
     record_part_change(belief, before, actor, message, reason=reason)
     return belief
+
+
+def _stored(rule: MemoryFilter) -> dict[str, Any]:
+    values: dict[str, Any] = rule.model_dump(mode="json", exclude_defaults=True)
+    return values
 
 
 def drop_belief(*, belief_id: UUID, actor: str, reason: str = "") -> Belief:

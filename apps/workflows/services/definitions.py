@@ -11,7 +11,6 @@ from typing import Any
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import Q
 
 from apps.agents.services.lookup import find_agent
 from apps.audit.models import AuditAction
@@ -134,11 +133,11 @@ def delete_workflow(*, workflow_id: UUID, actor: str) -> Workflow:
 
 def find_workflow(ref: str | UUID) -> Workflow:
     """Return a workflow by its name or id. Raises NotFound with the names that exist."""
-    named = Q(name=str(ref).strip())
-    # A name may have the form of an id.
-    if (wanted := read_id(str(ref))) is not None:
-        named |= Q(id=wanted)
-    workflow: Workflow | None = Workflow.objects.select_related("agent").filter(named).first()
+    rows = Workflow.objects.select_related("agent")
+    wanted = read_id(str(ref))
+    workflow: Workflow | None = rows.filter(id=wanted).first() if wanted is not None else None
+    # A name may have the form of an id, even of another workflow's.
+    workflow = workflow or rows.filter(name=str(ref).strip()).first()
     if workflow is None:
         names = list(Workflow.objects.values_list("name", flat=True)[:20])
         raise NotFound(f"there is no workflow {str(ref)!r}; there is: {', '.join(names) or 'none yet'}")

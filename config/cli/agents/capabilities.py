@@ -5,7 +5,6 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-import click
 from rich.markup import escape
 
 from apps.agents.services.lookup import agent_by_name
@@ -26,7 +25,7 @@ from apps.authority.services.grants import (
 )
 from arbor.authority.constraints import Constraints, constraints_from_input
 from arbor.authority.grants import CAPABILITY_PREFIX, DEFAULT_DEPTH, named_resource
-from config.cli.kit.declarations import ExitCode, Output, is_given
+from config.cli.kit.declarations import ExitCode, Output
 from config.cli.kit.lookup import find_id
 from config.cli.kit.output import short, stamp, table
 from config.cli.kit.tenancy import ChosenAgent, actor, in_agent_transaction
@@ -125,8 +124,6 @@ def why(agent: ChosenAgent, *, resource: str) -> Output:
 
 
 def _build_constraints(limits: dict[str, Any]) -> Constraints:
-    if is_given("time_zone") and not limits["hours"].strip():
-        raise click.UsageError("--time-zone is that of the hours: give --hours too")
     period: timedelta | None = limits.pop("rate_period")
     return constraints_from_input(
         **limits, rate_seconds=int(period.total_seconds()) if period is not None else None

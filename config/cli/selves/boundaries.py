@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import click
 from rich.markup import escape
 
 from apps.selves.models import Boundary
@@ -66,8 +65,6 @@ def add(
     importance: float,
 ) -> Output:
     """Add a boundary to an agent; it replaces a default boundary of the same name."""
-    if (flexibility > 0) != (response == BoundaryResponse.NEGOTIATE):
-        raise click.UsageError("a negotiable boundary has --response negotiate and a --flexibility above 0")
     new = NewBoundary(
         name=name,
         type=BoundaryType(kind),

@@ -256,3 +256,13 @@ def test_a_resumption_of_all_starts_no_suspended_identity(agent: Agent) -> None:
         assert (agent_by_name("Vega").status, schedule.state) == (AgentStatus.ACTIVE, ScheduleState.OFF)
         reinstate_identity(agent_id=agent.id, actor=ACTOR)
         assert HeartbeatSchedule.objects.get(agent_id=agent.id).state == ScheduleState.IDLE
+
+
+def test_a_second_resumption_of_all_resumes_no_agent_paused_alone(agent: Agent) -> None:
+    apply(agent, start_agent)
+    with tenant_transaction(agent.tenant_id):
+        pause_all_agents(actor=ACTOR)
+        assert resume_all_agents(actor=ACTOR) == 1
+        pause_agent(agent_id=agent.id, actor=ACTOR)
+        assert resume_all_agents(actor=ACTOR) == 0
+    assert states_of(agent) == (AgentStatus.PAUSED, ScheduleState.OFF)

@@ -174,7 +174,6 @@ def test_a_dropped_belief_gets_the_other_values_of_the_change(owner: Caller, veg
 NODE = {"kind": "memory", "id": "00000000-0000-0000-0000-000000000000"}
 REFUSED = [
     ("proposals", {"content": "Be brief.", "kind": "preference"}, "needs the key and the value"),
-    ("boundaries", {"name": "calm", "patterns": ["x"], "flexibility": 0.5}, "has a flexibility"),
     ("capabilities", {"resource": "arbor://a/b", "time_zone": "Asia/Tokyo"}, "without hours"),
     ("capabilities", {"resource": "arbor://a/b", "rate_uses": 3}, "its uses and its seconds"),
     ("relations", {"source": {**NODE, "x": 1}, "relation": "causes", "target": NODE}, "source.x"),

@@ -83,7 +83,12 @@ def test_an_edit_without_effect_is_refused(agent_id: UUID, edit: GoalEdit, refus
 
 
 @pytest.mark.parametrize(
-    "edit", [GoalEdit(state=GoalState.QUEUED), GoalEdit(state=GoalState.COMPLETED, fraction=1.0)]
+    "edit",
+    [
+        GoalEdit(state=GoalState.QUEUED),
+        GoalEdit(state=GoalState.COMPLETED, fraction=1.0),
+        GoalEdit(fraction=1.0),
+    ],
 )
 def test_the_reason_of_a_new_state_is_audited(agent_id: UUID, edit: GoalEdit) -> None:
     goal = create_goal(agent_id=agent_id, title="Map", source=GoalSource.USER_REQUEST)

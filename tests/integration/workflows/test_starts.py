@@ -9,6 +9,7 @@ import pytest
 from apps.agents.models import Agent
 from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
+from apps.workflows.models import Workflow
 from apps.workflows.services.definitions import find_workflow
 from apps.workflows.services.runs import RunRequest, start_run
 from arbor.errors import Invalid
@@ -47,6 +48,11 @@ def test_a_workflow_with_the_form_of_an_id_as_its_name_is_found(tenant: Tenant) 
     workflow = define_workflow(tenant, 'a [type=note, text="x"]; start -> a -> done', name="0" * 32)
     with tenant_transaction(tenant.id):
         assert find_workflow(workflow.name) == find_workflow(workflow.id) == workflow
+    # Its name is the other's id, and sorts before the other's name.
+    named = define_workflow(tenant, 'a [type=note, text="x"]; start -> a -> done', name=str(workflow.id))
+    with tenant_transaction(tenant.id):
+        Workflow.objects.filter(id=workflow.id).update(name="report")
+        assert (find_workflow(workflow.id), find_workflow(named.id)) == (workflow, named)
 
 
 def test_a_start_names_what_is_missing(tenant: Tenant) -> None:

@@ -112,7 +112,9 @@ def test_no_traceback_shows_a_password(written: io.StringIO, logged_by: str) -> 
     ("cause", "shows_traceback"),
     [
         (psycopg.OperationalError("connection refused"), False),
+        (psycopg.OperationalError("could not send data to server: Broken pipe"), False),
         (kombu.exceptions.OperationalError("connection refused"), False),
+        (psycopg.OperationalError("number of parameters must be between 0 and 65535"), True),
         (psycopg.errors.DeadlockDetected("deadlock detected"), True),
         (ConnectionError("connection refused"), True),
     ],

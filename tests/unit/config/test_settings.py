@@ -261,6 +261,11 @@ def test_settings_of_documents_are_checked(name: str, value: str, reason: str) -
         read_settings(**{name: value})
 
 
+def test_an_allowed_domain_that_is_none_is_refused_at_the_start() -> None:
+    with pytest.raises(ConfigurationInvalid, match="an allowed domain is like"):
+        read_settings(ARBOR_WEB_ALLOW="a.example, münchen.de")
+
+
 @pytest.mark.parametrize(
     ("name", "value", "read"),
     [

@@ -55,11 +55,6 @@ def test_placeholders_are_paths_of_the_body(template: str, text: str) -> None:
     assert TextTemplate.parse(template, name="x").fill(BODY).text == text
 
 
-def test_a_value_can_be_stored() -> None:
-    message = HookMapping(event="{type}", title="{title}").message({"type": "a\0b", "title": "c\0d"})
-    assert (message.event, message.title) == ("a\ufffdb", "c\ufffdd")
-
-
 def test_the_whole_body_is_json() -> None:
     assert TextTemplate.parse("{}", name="x").fill({"é": 1}).text == '{"é": 1}'
     assert TextTemplate.parse("{}", name="x").fill("text").text == "text"

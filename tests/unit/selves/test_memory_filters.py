@@ -11,7 +11,7 @@ import pytest
 
 from arbor.errors import Invalid
 from arbor.memory.values import MemoryType, Recalled, ScoreComponents
-from arbor.selves.memory_filters import MAX_FILTERS, apply_filters, filters_of, read_filters
+from arbor.selves.memory_filters import MAX_FILTERS, apply_filters, filters_of, read_filters, read_new_filter
 
 TIDE = {"effect": "favor", "patterns": ["tide*"]}
 GOSSIP = {"effect": "dim", "patterns": ["gossip"]}
@@ -78,8 +78,13 @@ def test_filters_of_beliefs_reorder_and_hide_memories(
 )
 def test_a_rule_that_cannot_work_is_refused(rule: dict[str, Any], message: str) -> None:
     with pytest.raises(Invalid) as refused:
-        read_filters([rule])
+        read_new_filter(rule)
     assert message in str(refused.value)
+
+
+def test_a_stored_word_of_blanks_hides_nothing() -> None:
+    stored = belief({"effect": "hide", "patterns": ["\t*"]})
+    assert len(apply_filters(FOUND, filters_of([stored]))) == len(FOUND)
 
 
 def test_the_rules_of_a_belief_are_limited() -> None:
