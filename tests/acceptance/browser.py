@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import contextlib
 import json
 import os
 import shutil
+import signal
 import subprocess
 import tempfile
 import time
@@ -66,6 +68,8 @@ class Browser:
             [CHROMIUM, *FLAGS, f"--user-data-dir={self._folder}", "about:blank"],
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
+            # Its program may be a script that does not pass signals on.
+            process_group=0,
         )
         self._loop = asyncio.new_event_loop()
         self._calls = 0
@@ -83,12 +87,12 @@ class Browser:
             self._do(self._disconnect())
             self._loop.close()
         finally:
-            self._process.terminate()
-            try:
+            os.killpg(self._process.pid, signal.SIGTERM)
+            with contextlib.suppress(subprocess.TimeoutExpired):
                 self._process.wait(timeout=5)
-            except subprocess.TimeoutExpired:
-                self._process.kill()
-                self._process.wait()
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait()
             shutil.rmtree(self._folder, ignore_errors=True)
 
     # --- What a test does --------------------------------------------------------------------------------
