@@ -79,6 +79,12 @@ def idle(heartbeat: HeartbeatState) -> NodeResult[HeartbeatState]:
     if not reason:
         return NodeResult(state=heartbeat.with_state(idle_beats=0))
     idle_heartbeats = opening.idle_heartbeats + 1
+    # First, because drives that stopped moving at the due time have been lower until now than `urgent_at` would assume.
+    heartbeat = heartbeat.with_state(
+        idle_beats=idle_heartbeats,
+        stale_beats=heartbeat.situation.stale_beats + 1,
+        drives=after_idle_heartbeat(_drives(heartbeat, now), now=now).to_json(),
+    )
     following = next_heartbeat(
         heartbeat.schedule,
         now=now,
@@ -91,11 +97,6 @@ def idle(heartbeat: HeartbeatState) -> NodeResult[HeartbeatState]:
         spread = until + heartbeat.schedule.interval * abs(heartbeat.shift)
         hours = heartbeat.schedule.hours
         following = NextHeartbeat(due_at=hours.at_or_after(spread) if hours else spread)
-    heartbeat = heartbeat.with_state(
-        idle_beats=idle_heartbeats,
-        stale_beats=heartbeat.situation.stale_beats + 1,
-        drives=after_idle_heartbeat(_drives(heartbeat, now), now=now).to_json(),
-    )
     return NodeResult(state=with_next(replace(heartbeat, idle=reason), following), changed=(reason,))
 
 

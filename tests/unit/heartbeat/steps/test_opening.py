@@ -21,7 +21,7 @@ from arbor.heartbeat.steps.orientation import background_checks, idle, observe
 from arbor.heartbeat.usage import BudgetLevel, NearestLimit
 from arbor.heartbeat.views import GoalView
 from arbor.heartbeat.working_memory import Thought, WorkingMemory
-from arbor.selves.drives import Drive, Drives, DriveState
+from arbor.selves.drives import Drive, Drives, DriveState, read_drives
 from tests.unit.heartbeat.builders import NOW, goal, intent, percept, proposal, situation
 from tests.unit.heartbeat.state_builders import HOUR, heartbeat_of, moment_of, opening_of, run_step
 
@@ -187,6 +187,23 @@ def test_a_proposal_since_the_last_heartbeat_wakes_the_agent() -> None:
     for hours, idles in ((2, False), (0.75, True)):
         found = FoundState(last_beat_at=NOW - hours * HOUR)
         assert bool(run_step(idle(new_heartbeat(view, found=found))).state.idle) is idles
+
+
+def test_a_drive_that_had_stopped_moving_calls_when_it_is_urgent() -> None:
+    began = DriveState(level=0.5, at=NOW - 14 * HOUR, building=True)
+    drives = Drives(states=dict.fromkeys(Drive, DriveState(at=began.at)) | {Drive.CURIOSITY: began})
+    for moved in (4 * HOUR, 14 * HOUR - timedelta(seconds=5)):
+        stored = drives.model_copy(update={"until": began.at + moved}).to_json()
+        heartbeat = new_heartbeat(
+            {}, selfhood=Selfhood(drives=stored), schedule=SchedulePolicy(interval=50 * HOUR)
+        )
+        state = run_step(idle(heartbeat)).state
+        assert state.next is not None
+        due = state.next.due_at
+        found = read_drives(state.state.drives, due)
+        assert state.next.trigger == "drive"
+        assert not found.urgent(due - timedelta(seconds=1))
+        assert found.urgent(due) == [Drive.CURIOSITY]
 
 
 @pytest.mark.parametrize(
