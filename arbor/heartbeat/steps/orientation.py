@@ -92,10 +92,12 @@ def idle(heartbeat: HeartbeatState) -> NodeResult[HeartbeatState]:
         shift=heartbeat.shift,
         urgent_at=urgent_at(heartbeat),
     )
-    if until is not None and following.due_at < until:
+    user_waiting = heartbeat.situation.environment.user_waiting
+    # A user who waits is answered as soon as the budget permits, at any hour.
+    if until is not None and (following.due_at < until or user_waiting):
         # Spread the agents that wait for the new day.
         spread = until + heartbeat.schedule.interval * abs(heartbeat.shift)
-        hours = heartbeat.schedule.hours
+        hours = None if user_waiting else heartbeat.schedule.hours
         following = NextHeartbeat(due_at=hours.at_or_after(spread) if hours else spread)
     return NodeResult(state=with_next(replace(heartbeat, idle=reason), following), changed=(reason,))
 

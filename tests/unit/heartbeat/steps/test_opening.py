@@ -268,6 +268,15 @@ def test_a_halted_agent_waits_for_its_active_hours() -> None:
     assert due.due_at == datetime(2026, 1, 6, 9, tzinfo=UTC)
 
 
+def test_a_halted_agent_answers_a_waiting_user_first_thing() -> None:
+    hours = ActiveHours(start=time(9), end=time(17), zone=ZoneInfo("UTC"))
+    view = {"degradation": BudgetLevel.HALT, "environment": Environment(now=NOW, user_waiting=True)}
+    for schedule in (SchedulePolicy(interval=20 * HOUR), SchedulePolicy(interval=HOUR, hours=hours)):
+        state = run_step(idle(new_heartbeat(view, shift=0.02, schedule=schedule))).state
+        assert state.next is not None
+        assert state.next.due_at == datetime(2026, 1, 6, tzinfo=UTC) + schedule.interval * 0.02
+
+
 @pytest.mark.parametrize(
     ("trigger", "waiting", "runs"), [("timer", False, False), ("event", False, True), ("timer", True, True)]
 )
