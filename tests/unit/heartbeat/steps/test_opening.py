@@ -254,7 +254,27 @@ def test_halted_agents_are_due_after_midnight_at_spread_times() -> None:
     )
     due = run_step(idle(late)).state.next
     assert due is not None
-    assert due.due_at == NOW + timedelta(days=3)
+    assert due.due_at == NOW + timedelta(days=2)
+
+
+@pytest.mark.parametrize(
+    ("level", "hour", "due_in"),
+    [
+        (BudgetLevel.END_TIMES, 15, 4.08),
+        (BudgetLevel.END_TIMES, 21, 3.02),
+        (BudgetLevel.END_TIMES, 23.5, 1),
+        (BudgetLevel.HALT, 15, 9.02),
+        (BudgetLevel.HALT, 21, 3.02),
+        (BudgetLevel.HALT, 23.5, 1),
+    ],
+)
+def test_an_agent_goes_on_when_its_budget_is_renewed(level: BudgetLevel, hour: float, due_in: float) -> None:
+    now = datetime(2026, 1, 5, tzinfo=UTC) + hour * HOUR
+    opening = opening_of(recent_activity=RecentActivity(heartbeats=REFLECTED), idle_heartbeats=9)
+    view = {"degradation": level, "environment": Environment(now=now)}
+    state = run_step(idle(new_heartbeat(view, opening, shift=0.02))).state
+    assert state.next is not None
+    assert (state.next.due_at - now) / HOUR == pytest.approx(due_in)
 
 
 def test_a_halted_agent_waits_for_its_active_hours() -> None:
