@@ -40,8 +40,8 @@ _OWN = (STAYS, f"{SUMMARY} “", BACK, NEEDED, GATHERED, "Heartbeat ", "I wonder
 
 _WORD = re.compile(r"[^\W\d_]{5,}")
 _SIGNIFICANT = re.compile(r"[^\W\d_]{3,}")
-#: A capitalized word that does not begin a sentence.
-_NAME = re.compile(r"(?<=[a-zß-ÿ0-9,;:] )[A-ZÀ-Þ][^\W\d_]{2,}")
+#: A capitalized word that does not begin a sentence, which may follow a colon.
+_NAME = re.compile(r"(?<=[a-zß-ÿ0-9,;] )[A-ZÀ-Þ][^\W\d_]{2,}")
 _BETWEEN = re.compile(r"\W+")
 #: The last quotation that begins in a text; ’ in a word is an apostrophe.
 _INNERMOST = re.compile(r"(?:“([^“”‘]*)|‘((?:[^“”‘’]|’(?=\w))*))[^“‘]*\Z")

@@ -190,6 +190,12 @@ def test_an_old_subject_is_looked_for_again() -> None:
         assert reflex(view)["curiosity"] == found
 
 
+def test_the_beginning_of_a_request_is_no_subject() -> None:
+    asked = memory("asked", role="", content="See to it: Please write to Falk", type=MemoryType.SEMANTIC)
+
+    assert reflex(situation(relevant=[asked]))["curiosity"] == ["more about “Falk”"]
+
+
 def test_an_urgent_need_for_rest_is_met() -> None:
     tired = situation(recent=[memory("pier")], drives=[DriveView(name=Drive.REST, level=0.9, urgent=True)])
 
