@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import timedelta
 from itertools import combinations
 from typing import Any
 
@@ -39,14 +40,16 @@ _OWN = (STAYS, f"{SUMMARY} “", BACK, NEEDED, GATHERED, "Heartbeat ", "I wonder
 
 _WORD = re.compile(r"[^\W\d_]{5,}")
 _SIGNIFICANT = re.compile(r"[^\W\d_]{3,}")
-#: A capitalized word that does not begin a sentence.
-_NAME = re.compile(r"(?<=[a-zß-ÿ0-9,;:] )[A-ZÀ-Þ][^\W\d_]{2,}")
+#: A capitalized word that does not begin a sentence, which may follow a colon.
+_NAME = re.compile(r"(?<=[a-zß-ÿ0-9,;] )[A-ZÀ-Þ][^\W\d_]{2,}")
 _BETWEEN = re.compile(r"\W+")
 #: The last quotation that begins in a text; ’ in a word is an apostrophe.
 _INNERMOST = re.compile(r"(?:“([^“”‘]*)|‘((?:[^“”‘’]|’(?=\w))*))[^“‘]*\Z")
 _ROTATED_PAIRS = 5
 #: A word from this length on may be a subject of its own.
 _LONG = 8
+#: The time after which an agent may look for a subject again.
+_LATELY = timedelta(days=3)
 #: The actions of a plan that think about the goal, and so can follow a procedure; the first of them that is planned does.
 _THINKING = ("synthesize", "reflect", "remember")
 #: Memories in a summary.
@@ -150,7 +153,10 @@ def lead_of(texts: Sequence[str], *, avoid: Situation) -> str:
 def _subjects_of(situation: Situation) -> Iterator[str]:
     """Yield what the agent looked for lately, or already wonders about: quotations in its thoughts and questions, and the subjects of its summaries."""
     memory = situation.working_memory
-    for text in (*(thought.text for thought in memory.thoughts), *memory.curiosity):
+    # By time too, because equal thoughts are stored once: an agent that has nothing else to think of would never be done with the others.
+    since = situation.environment.now - _LATELY
+    thoughts = (thought.text for thought in memory.thoughts if thought.at > since)
+    for text in (*thoughts, *memory.curiosity):
         yield from (_plain(part) for part in re.findall(r"[“‘]([^“”‘’]{1,40})[”’]", text))
     for view in _distinct(situation):
         if view.content.startswith(SUMMARY):

@@ -79,6 +79,12 @@ def idle(heartbeat: HeartbeatState) -> NodeResult[HeartbeatState]:
     if not reason:
         return NodeResult(state=heartbeat.with_state(idle_beats=0))
     idle_heartbeats = opening.idle_heartbeats + 1
+    # First, because drives that stopped moving at the due time have been lower until now than `urgent_at` would assume.
+    heartbeat = heartbeat.with_state(
+        idle_beats=idle_heartbeats,
+        stale_beats=heartbeat.situation.stale_beats + 1,
+        drives=after_idle_heartbeat(_drives(heartbeat, now), now=now).to_json(),
+    )
     following = next_heartbeat(
         heartbeat.schedule,
         now=now,
@@ -86,17 +92,28 @@ def idle(heartbeat: HeartbeatState) -> NodeResult[HeartbeatState]:
         shift=heartbeat.shift,
         urgent_at=urgent_at(heartbeat),
     )
-    if until is not None and following.due_at < until:
-        # Spread the agents that wait for the new day.
-        spread = until + heartbeat.schedule.interval * abs(heartbeat.shift)
-        hours = heartbeat.schedule.hours
-        following = NextHeartbeat(due_at=hours.at_or_after(spread) if hours else spread)
-    heartbeat = heartbeat.with_state(
-        idle_beats=idle_heartbeats,
-        stale_beats=heartbeat.situation.stale_beats + 1,
-        drives=after_idle_heartbeat(_drives(heartbeat, now), now=now).to_json(),
-    )
+    if until is not None:
+        following = _after_renewal(heartbeat, following, until)
     return NodeResult(state=with_next(replace(heartbeat, idle=reason), following), changed=(reason,))
+
+
+def _after_renewal(heartbeat: HeartbeatState, following: NextHeartbeat, renewal: datetime) -> NextHeartbeat:
+    """Return the next heartbeat after one that the daily budget did not permit, whose wait is no idleness.
+
+    No halted agent has it before the renewal, and none later than an interval without heartbeats requires; a user who waits
+    is answered first thing, at any hour.
+    """
+    schedule, situation = heartbeat.schedule, heartbeat.situation
+    user_waiting = situation.environment.user_waiting
+    # Spread the agents that wait for the new day.
+    spread = renewal + schedule.interval * abs(heartbeat.shift)
+    due = spread if user_waiting else max(spread, situation.environment.now + schedule.interval)
+    is_early = situation.degradation is BudgetLevel.HALT and following.due_at < renewal
+    if not is_early and following.due_at <= due:
+        return following
+    due = spread if is_early else due
+    hours = None if user_waiting else schedule.hours
+    return NextHeartbeat(due_at=hours.at_or_after(due) if hours else due)
 
 
 def with_next(heartbeat: HeartbeatState, following: NextHeartbeat) -> HeartbeatState:
@@ -131,7 +148,7 @@ def _drives(heartbeat: HeartbeatState, now: datetime) -> Drives:
 
 
 def _why_idle(heartbeat: HeartbeatState, opening: Opening) -> tuple[str, datetime | None]:
-    """Return the skip reason, empty if none, and the earliest useful time of the next heartbeat."""
+    """Return the skip reason, empty if none, and when the daily budget is renewed if that is the reason."""
     situation = heartbeat.situation
     now = situation.environment.now
     asked_for = heartbeat.trigger not in BY_ITSELF
@@ -145,7 +162,7 @@ def _why_idle(heartbeat: HeartbeatState, opening: Opening) -> tuple[str, datetim
         now=now,
     )
     if reason:
-        return reason, renewed_at(now) if level is BudgetLevel.HALT else None
+        return reason, renewed_at(now)
     if reason := off_hours_reason(heartbeat.schedule.hours, now=now, asked_for=asked_for or user_waiting):
         return reason, None
     rules = heartbeat.rules

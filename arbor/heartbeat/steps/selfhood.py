@@ -18,7 +18,7 @@ from arbor.heartbeat.needs import (
 from arbor.heartbeat.replies.items import Dropped
 from arbor.heartbeat.replies.reply import IdentityInsight, InsightKind
 from arbor.heartbeat.state import HeartbeatState
-from arbor.heartbeat.views import AspectView, ProposalView
+from arbor.heartbeat.views import AspectView, PreferenceView, ProposalView
 from arbor.ids import read_id
 from arbor.pipeline.engine import NodeResult, Steps
 from arbor.quotations import shorten
@@ -102,7 +102,9 @@ def identity_insights(heartbeat: HeartbeatState) -> Steps[HeartbeatState]:
     for path, insight in zip(paths, insights, strict=True):
         try:
             _check_is_new(insight, heartbeat.situation.aspects)
-            proposals.append(_proposal(insight, own, source=heartbeat.source))
+            proposal = _proposal(insight, own, source=heartbeat.source)
+            _check_changes_preference(proposal, heartbeat.situation.preferences)
+            proposals.append(proposal)
         except ArborError as error:
             dropped.append(Dropped(path=path, value=insight.model_dump_json(), reason=str(error)))
             continue
@@ -128,6 +130,12 @@ def _check_is_new(insight: IdentityInsight, aspects: Sequence[AspectView]) -> No
         for aspect in aspects
     ):
         raise AlreadyExists("you take yourself to be so already")
+
+
+def _check_changes_preference(proposal: NewProposal, preferences: Sequence[PreferenceView]) -> None:
+    """Raise AlreadyExists for a preference that the prompt shows with the same value."""
+    if any(preference.model_dump() == proposal.change for preference in preferences):
+        raise AlreadyExists("you prefer it so already")
 
 
 def _proposal(insight: IdentityInsight, own: frozenset[UUID], *, source: str) -> NewProposal:

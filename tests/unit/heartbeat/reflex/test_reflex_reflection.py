@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 
 from arbor.goals.values import GoalLayer, GoalState
@@ -174,6 +176,24 @@ def test_reflection_without_news_thinks_of_each_old_memory() -> None:
     assert replies[0]["thinking"] == replies[2]["thinking"] != replies[1]["thinking"]
     # The memory leads to the next question.
     assert all(reply["curiosity"] == ["more about “Aurelio”"] for reply in replies)
+
+
+def test_an_old_subject_is_looked_for_again() -> None:
+    known = memory("pier", role="", content="The pier was rebuilt by Aurelio", type=MemoryType.SEMANTIC)
+    wondered = "I wondered: more about “Aurelio”."
+    for days, found in ((2, []), (4, ["more about “Aurelio”"])):
+        thoughts = [
+            Thought(text=wondered, at=NOW - timedelta(days=days)),
+            Thought(text=known.content, at=NOW),
+        ]
+        view = situation(relevant=[known], working_memory=WorkingMemory(thoughts=thoughts))
+        assert reflex(view)["curiosity"] == found
+
+
+def test_the_beginning_of_a_request_is_no_subject() -> None:
+    asked = memory("asked", role="", content="See to it: Please write to Falk", type=MemoryType.SEMANTIC)
+
+    assert reflex(situation(relevant=[asked]))["curiosity"] == ["more about “Falk”"]
 
 
 def test_an_urgent_need_for_rest_is_met() -> None:

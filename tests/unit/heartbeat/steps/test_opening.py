@@ -21,7 +21,7 @@ from arbor.heartbeat.steps.orientation import background_checks, idle, observe
 from arbor.heartbeat.usage import BudgetLevel, NearestLimit
 from arbor.heartbeat.views import GoalView
 from arbor.heartbeat.working_memory import Thought, WorkingMemory
-from arbor.selves.drives import Drive, Drives, DriveState
+from arbor.selves.drives import Drive, Drives, DriveState, read_drives
 from tests.unit.heartbeat.builders import NOW, goal, intent, percept, proposal, situation
 from tests.unit.heartbeat.state_builders import HOUR, heartbeat_of, moment_of, opening_of, run_step
 
@@ -189,6 +189,23 @@ def test_a_proposal_since_the_last_heartbeat_wakes_the_agent() -> None:
         assert bool(run_step(idle(new_heartbeat(view, found=found))).state.idle) is idles
 
 
+def test_a_drive_that_had_stopped_moving_calls_when_it_is_urgent() -> None:
+    began = DriveState(level=0.5, at=NOW - 14 * HOUR, building=True)
+    drives = Drives(states=dict.fromkeys(Drive, DriveState(at=began.at)) | {Drive.CURIOSITY: began})
+    for moved in (4 * HOUR, 14 * HOUR - timedelta(seconds=5)):
+        stored = drives.model_copy(update={"until": began.at + moved}).to_json()
+        heartbeat = new_heartbeat(
+            {}, selfhood=Selfhood(drives=stored), schedule=SchedulePolicy(interval=50 * HOUR)
+        )
+        state = run_step(idle(heartbeat)).state
+        assert state.next is not None
+        due = state.next.due_at
+        found = read_drives(state.state.drives, due)
+        assert state.next.trigger == "drive"
+        assert not found.urgent(due - timedelta(seconds=1))
+        assert found.urgent(due) == [Drive.CURIOSITY]
+
+
 @pytest.mark.parametrize(
     ("idle_heartbeats", "shift", "hours"), [(0, 0.0, 1.5), (1, 0.0, 2.25), (1, 0.04, 2.34), (9, 0.0, 4.0)]
 )
@@ -237,7 +254,27 @@ def test_halted_agents_are_due_after_midnight_at_spread_times() -> None:
     )
     due = run_step(idle(late)).state.next
     assert due is not None
-    assert due.due_at == NOW + timedelta(days=3)
+    assert due.due_at == NOW + timedelta(days=2)
+
+
+@pytest.mark.parametrize(
+    ("level", "hour", "due_in"),
+    [
+        (BudgetLevel.END_TIMES, 15, 4.08),
+        (BudgetLevel.END_TIMES, 21, 3.02),
+        (BudgetLevel.END_TIMES, 23.5, 1),
+        (BudgetLevel.HALT, 15, 9.02),
+        (BudgetLevel.HALT, 21, 3.02),
+        (BudgetLevel.HALT, 23.5, 1),
+    ],
+)
+def test_an_agent_goes_on_when_its_budget_is_renewed(level: BudgetLevel, hour: float, due_in: float) -> None:
+    now = datetime(2026, 1, 5, tzinfo=UTC) + hour * HOUR
+    opening = opening_of(recent_activity=RecentActivity(heartbeats=REFLECTED), idle_heartbeats=9)
+    view = {"degradation": level, "environment": Environment(now=now)}
+    state = run_step(idle(new_heartbeat(view, opening, shift=0.02))).state
+    assert state.next is not None
+    assert (state.next.due_at - now) / HOUR == pytest.approx(due_in)
 
 
 def test_a_halted_agent_waits_for_its_active_hours() -> None:
@@ -249,6 +286,15 @@ def test_a_halted_agent_waits_for_its_active_hours() -> None:
     due = run_step(idle(halted)).state.next
     assert due is not None
     assert due.due_at == datetime(2026, 1, 6, 9, tzinfo=UTC)
+
+
+def test_a_halted_agent_answers_a_waiting_user_first_thing() -> None:
+    hours = ActiveHours(start=time(9), end=time(17), zone=ZoneInfo("UTC"))
+    view = {"degradation": BudgetLevel.HALT, "environment": Environment(now=NOW, user_waiting=True)}
+    for schedule in (SchedulePolicy(interval=20 * HOUR), SchedulePolicy(interval=HOUR, hours=hours)):
+        state = run_step(idle(new_heartbeat(view, shift=0.02, schedule=schedule))).state
+        assert state.next is not None
+        assert state.next.due_at == datetime(2026, 1, 6, tzinfo=UTC) + schedule.interval * 0.02
 
 
 @pytest.mark.parametrize(

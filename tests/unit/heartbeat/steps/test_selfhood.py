@@ -25,7 +25,7 @@ from arbor.heartbeat.replies.reply import (
 )
 from arbor.heartbeat.state import HeartbeatState
 from arbor.heartbeat.steps.selfhood import consolidate, identity_insights, process_proposals
-from arbor.heartbeat.views import AspectView
+from arbor.heartbeat.views import AspectView, PreferenceView
 from arbor.selves.proposals import ProposalKind
 from arbor.selves.values import AspectKind
 from tests.unit.heartbeat.builders import proposal, situation
@@ -169,6 +169,20 @@ def test_an_insight_that_is_an_aspect_already_is_dropped() -> None:
 
     result = Answers({OwnMemories: frozenset({MEMORY})}).run(identity_insights(heartbeat))
 
+    assert "already" in result.state.present.dropped[0].reason
+
+
+def test_an_insight_that_is_a_preference_already_is_dropped() -> None:
+    answers = Answers({OwnMemories: frozenset({MEMORY}), Propose: ProposalOutcome()})
+    items = [
+        insight(kind=InsightKind.PREFERENCE, content=content) for content in ("Tea: green", "tea: black")
+    ]
+    view = situation(preferences=[PreferenceView(key="tea", value="green")])
+    result = answers.run(
+        identity_insights(heartbeat_of(reply=Reply(identity_insights=items), situation=view))
+    )
+
+    assert [new.change["value"] for new in answers.needs[1].proposals] == ["black"]
     assert "already" in result.state.present.dropped[0].reason
 
 
