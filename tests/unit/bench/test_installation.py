@@ -34,9 +34,7 @@ def test_a_developers_models_and_settings_reach_no_process(
     assert environment["ARBOR_ENV_FILE"] == ""
 
 
-def test_a_process_enters_the_environment_without_a_developers_settings(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_process_enters_no_settings_of_a_developer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     monkeypatch.setattr(
         os, "environ", {"PATH": "/bin", "ARBOR_HEARTBEAT_INTERVAL": "1", "OPENAI_API_KEY": "x"}
