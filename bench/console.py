@@ -73,8 +73,6 @@ def measure(
         counts = count_rows(database)
     addresses = [*console_addresses(busy), *api_addresses(busy)]
     return {
-        "agents": agents,
-        "tenants": tenants,
         **counts,
         **measure_pages(busy, addresses, rounds=rounds),
     }
@@ -159,6 +157,8 @@ SELECT uuidv7(-make_interval(mins => n)), now() - make_interval(mins => n), 'cro
 FROM generate_series(1, %s) n
 """
 _COUNTED = {
+    "agents": "agents_agent",
+    "tenants": "tenants_tenant",
     "heartbeats": "heartbeats_heartbeat",
     "calls": "calls_externalcall",
     "signal_batches": "signals_signalbatch",

@@ -126,12 +126,18 @@ def _source_ids(agent: BenchAgent) -> dict[Any, str]:
         return dict(Memory.objects.filter(agent_id=agent.agent_id).values_list("id", "detail__source_id"))
 
 
+def place_of(name: str) -> tuple[int, int]:
+    """Return the place of a turn in its dialog, by its name such as `D1:10`: session and number."""
+    session, number = name.removeprefix("D").split(":")
+    return int(session), int(number)
+
+
 def _relate(agent: BenchAgent, asked: Sequence[Question], names: dict[Any, str]) -> None:
     """Create a relation from each turn of a question's evidence to the next."""
     ids = {name: str(memory_id) for memory_id, name in names.items()}
     with tenant_transaction(agent.tenant_id):
         for question in asked:
-            turn_ids = [ids[name] for name in sorted(question.evidence) if name in ids]
+            turn_ids = [ids[name] for name in sorted(question.evidence, key=place_of) if name in ids]
             for source, target in pairwise(turn_ids):
                 connect(
                     agent_id=agent.agent_id, source_id=source, target_id=target, relation=Relation.ASSOCIATED

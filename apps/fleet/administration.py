@@ -11,8 +11,9 @@ from django.db import transaction
 from apps.audit.models import AuditAction
 from apps.audit.services import record_platform
 from apps.fleet.daily_limits import check_daily_limits, is_raised, resume_halted_agents
+from apps.fleet.policy import check_own_energy
 from apps.tenants.models import Tenant, TenantStatus
-from apps.tenants.scope import OPS
+from apps.tenants.scope import OPS, tenant_transaction
 from apps.tenants.services import create_tenant, set_status, tenant_by_slug
 from arbor.agents.energy import EnergyPolicy, check_terms, terms_of
 from arbor.audit.changes import change_of
@@ -69,13 +70,15 @@ def limit_tenant(*, slug: str, limits: Mapping[str, int | Decimal | None], actor
 def set_tenant_energy(*, slug: str, changes: Mapping[str, Any], actor: str) -> Tenant:
     """Change fields of a tenant's energy policy (`EnergyPolicy`), which its agents inherit; None removes a field.
 
-    Raises NotFound, Invalid.
+    Raises NotFound, and Invalid, also where an agent's own policy does not fit.
     """
     with transaction.atomic(using=OPS):
         tenant = _lock_tenant(slug)
         before = EnergyPolicy.model_validate(tenant.energy)
         after = before.changed(changes)
         check_terms(terms_of(after), default_costs=DEFAULT_COSTS)
+        with tenant_transaction(tenant.id):
+            check_own_energy(after)
         tenant.energy = after.to_json()
         tenant.save(using=OPS, update_fields=["energy"])
         record_platform(

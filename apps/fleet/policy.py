@@ -18,7 +18,7 @@ from apps.audit.services import record
 from apps.fleet.daily_limits import LIMITS, check_daily_limits, is_raised, resume_halted_agents
 from apps.knowledge.services.active_skills import update_skill_versions
 from apps.tenants.scope import current_tenant
-from arbor.agents.energy import EnergyPolicy, EnergyTerms, check_terms
+from arbor.agents.energy import EnergyPolicy, EnergyTerms, check_terms, terms_of
 from arbor.audit.changes import change_of
 from arbor.clock import find_time_zone
 from arbor.errors import Invalid
@@ -70,6 +70,18 @@ def check_policy(agent_id: UUID) -> None:
     policy = AgentPolicy.objects.select_related("tenant").filter(agent_id=agent_id).first()
     if policy is not None:
         _check(policy)
+
+
+def check_own_energy(tenant: EnergyPolicy) -> None:
+    """Check the energy policies of the current tenant's agents together with the tenant's. Raises Invalid, which names the agent."""
+    policies = AgentPolicy.objects.exclude(energy={}).order_by("agent_id")
+    for name, own in policies.values_list("agent__name", "energy"):
+        try:
+            check_terms(terms_of(tenant, EnergyPolicy.model_validate(own)), default_costs=DEFAULT_COSTS)
+        except Invalid as error:
+            raise Invalid(
+                f"the agent {name} has an energy policy of its own: {error}; change it first"
+            ) from error
 
 
 @transaction.atomic

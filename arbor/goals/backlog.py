@@ -10,7 +10,7 @@ from arbor.errors import Invalid, LimitReached, NotFound
 from arbor.goals.commitments import Commitments
 from arbor.goals.endings import Endings
 from arbor.goals.hierarchy import chain, require_place
-from arbor.goals.plans import PlanDraft, StepDraft
+from arbor.goals.plans import PlanDraft
 from arbor.goals.rows import (
     BacklogChanges,
     BacklogRows,
@@ -255,11 +255,6 @@ class Backlog:
             reason = plan.reason.rstrip(".")
             self._steps.notify(f"Your plan for {goal.title!r} was given up by a person: {reason}.", goal)
         return plan
-
-    def commit(self, goal_id: str | UUID, *, action: str, description: str) -> IntentRow:
-        """Commit to a step of an active goal. Raises TransitionIllegal for a goal that is not active."""
-        draft = StepDraft(action=action, description=description)
-        return self._commitments.commit(self.goal(goal_id), None, draft)
 
     def intent(self, intent_id: str | UUID) -> IntentRow:
         """Return an open intent; raises NotFound."""

@@ -7,8 +7,7 @@ from uuid import UUID
 
 from arbor.errors import NotFound, TransitionIllegal
 from arbor.goals.intents import IntentStatus, is_stale_lock, move_intent, tick_limit
-from arbor.goals.plans import StepDraft
-from arbor.goals.rows import BacklogRows, ChangeLog, GoalRow, IntentRow
+from arbor.goals.rows import BacklogRows, ChangeLog, GoalRow, IntentRow, StepRow
 from arbor.goals.values import GoalState
 from arbor.ids import read_id, uuid7
 
@@ -43,22 +42,20 @@ class Commitments:
             intent.goal_id == goal.id and intent.last_error == why for intent in self._intents.values()
         )
 
-    def commit(self, goal: GoalRow, step_id: UUID | None, draft: StepDraft) -> IntentRow:
-        """Commit to a step of an active goal; raises TransitionIllegal for a goal that is not active."""
-        require_active(goal)
+    def commit(self, goal: GoalRow, step: StepRow) -> None:
+        """Commit to a step of an active goal."""
         intent = IntentRow(
             id=uuid7(),
             agent_id=self._agent_id,
             goal_id=goal.id,
-            step_id=step_id,
-            action=draft.action,
-            description=draft.description,
-            tick_limit=tick_limit(draft.estimated_ticks),
-            procedure_id=draft.procedure_id,
+            step_id=step.id,
+            action=step.action,
+            description=step.description,
+            tick_limit=tick_limit(step.estimated_ticks),
+            procedure_id=step.procedure_id,
         )
         self._intents[intent.id] = intent
         self._log.new(intent)
-        return intent
 
     def lock(self, intent_id: UUID, heartbeat_id: UUID, *, again: bool) -> None:
         """Lock an intent for a heartbeat, if the intent is pending or its lock is stale.

@@ -139,16 +139,7 @@ class Steps:
         for step in (steps[index] for index in indexes):
             step.status = StepStatus.COMMITTED
             self._log.changed(step)
-            self._commitments.commit(
-                goal,
-                step.id,
-                StepDraft(
-                    action=step.action,
-                    description=step.description,
-                    estimated_ticks=step.estimated_ticks,
-                    procedure_id=step.procedure_id,
-                ),
-            )
+            self._commitments.commit(goal, step)
 
     def mark_dependency_met(self, goal: GoalRow, text: str) -> None:
         """Record that a dependency of a goal's active plan is met. Raises Invalid for a text that names no unmet dependency."""

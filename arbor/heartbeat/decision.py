@@ -81,7 +81,7 @@ class Decision(BaseModel):
     params: dict[str, Any]
     verdict: DecisionVerdict
     reason: str = ""
-    #: Unknown parameters, which were left out.
+    #: Unknown and unused parameters, which were left out.
     ignored: list[str] = []
     cost: int = 0
     reasoning: str = ""
@@ -251,11 +251,12 @@ def _check_parameters(decision: Decision, limits: DecisionLimits, _: Sequence[De
         params = spec.params.model_validate(present)
     except ValidationError as error:
         return refuse(decision, DecisionVerdict.INVALID, _explain(error))
+    fields, unused = spec.params.model_fields, params.unused
     return decision.model_copy(
         update={
-            "params": params.model_dump(mode="json"),
+            "params": params.model_dump(mode="json") | {name: fields[name].default for name in unused},
             "cost": limits.budget.price(spec),
-            "ignored": [key for key in present if key not in spec.params.model_fields],
+            "ignored": [key for key in present if key not in fields or key in unused],
         }
     )
 

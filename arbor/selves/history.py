@@ -118,11 +118,11 @@ class PartDifference:
 
     @property
     def act(self) -> str:
-        """Return the difference in words: a row of its own switches off a default boundary."""
+        """Return the difference in words: a row of its own disables a default boundary."""
         if self.part is PartKind.BOUNDARY:
             was_on, is_on = (values.get("enabled", True) for values in (self.before, self.after))
             if was_on != is_on:
-                return "switched on" if is_on else "switched off"
+                return "enabled" if is_on else "disabled"
         return self.difference.value
 
     @property

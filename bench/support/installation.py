@@ -185,7 +185,7 @@ class Installation:
 
     @property
     def env(self) -> dict[str, str]:
-        """Return the variables of the installation, which this process needs too if it uses the database."""
+        """Return the variables of the installation."""
         return {
             **_NO_PROVIDERS,
             # The developer's `.env` file would change what is measured.
@@ -200,6 +200,13 @@ class Installation:
     def full_env(self) -> dict[str, str]:
         """Return the whole environment of a process of this installation."""
         return {**_without_settings(os.environ), **self.env}
+
+    def enter_environment(self) -> None:
+        """Give this process the environment of the installation, without the developer's settings."""
+        environment = self.full_env
+        for name in os.environ.keys() - environment.keys():
+            del os.environ[name]
+        os.environ.update(environment)
 
     def set(self, name: str, value: str) -> None:
         """Set a setting of processes started later."""

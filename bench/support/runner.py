@@ -98,7 +98,7 @@ def measure_on_servers(
         database_folder=database_folder,
         print_progress=print_progress,
     ) as installation:
-        os.environ.update(installation.env)
+        installation.enter_environment()
         os.environ.setdefault("ARBOR_LOG_LEVEL", "WARNING")
         os.environ["DJANGO_SETTINGS_MODULE"] = "config.settings"
         # Settings, and modules that need them, are read only now that the servers' addresses are known.

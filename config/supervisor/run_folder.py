@@ -150,7 +150,7 @@ def end_orphans(
     left = list(orphans)
     for number in (stop_signal, signal.SIGKILL):
         for process in left:
-            with contextlib.suppress(psutil.NoSuchProcess):
+            with contextlib.suppress(psutil.NoSuchProcess, psutil.AccessDenied):
                 process.send_signal(number)
         _ended, left = psutil.wait_procs(left, timeout=within_s)
         if not left:

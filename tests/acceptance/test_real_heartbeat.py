@@ -25,6 +25,7 @@ from apps.heartbeats.services.schedule import claim_now
 from apps.memories.models import Memory
 from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
+from arbor.goals.plans import PlanDraft, StepDraft
 from arbor.goals.values import GoalState
 from arbor.heartbeat.focus import CONSOLIDATION_EVERY
 from arbor.heartbeat.situation import Mode
@@ -80,7 +81,7 @@ def _send_message(agent: Agent) -> None:
 def _commit_to_a_goal(agent: Agent) -> None:
     backlog = lock_backlog(agent.id, now=datetime.now(UTC))
     goal = Goal.objects.get(agent_id=agent.id, state=GoalState.ACTIVE)
-    backlog.commit(goal.id, action="recall", description="Look for what calms")
+    backlog.plan(goal.id, PlanDraft(steps=[StepDraft(action="recall", description="Look for what calms")]))
     save_backlog(backlog)
 
 

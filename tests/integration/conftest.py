@@ -7,10 +7,8 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-import psycopg
 import pytest
 from django.contrib.auth.hashers import PBKDF2PasswordHasher
-from django.db import connections
 from whitenoise.middleware import WhiteNoiseMiddleware
 
 from apps.agents.services.templates import seed_builtin_templates
@@ -18,14 +16,17 @@ from apps.memories.services.embedding import embedding
 from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
 from apps.tenants.services import create_tenant
-from config.servers.postgres import EmbeddedPostgres
-from tests.support.cluster import migrated_server, set_serving_passwords
-from tests.support.database import DatabaseCleaner, prepare_statements, use_database
+from tests.support.database import DatabaseCleaner, prepare_statements
 from tests.support.embedders import RemoteEmbedder, forget_vectors
 from tests.support.provider_server import ProviderServer, provider_server
 
 #: The folders with tests of processes that do not prepare statements.
 UNPREPARED = ("cli", "console", "tenancy")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Load the fixtures of the server, once for all folders."""
+    config.pluginmanager.import_plugin("tests.support.server_fixtures")
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -52,25 +53,6 @@ def _static_files_are_found_once() -> Iterator[None]:
         yield
 
 
-@pytest.fixture(scope="session")
-def postgres(django_db_blocker: Any) -> Iterator[EmbeddedPostgres]:
-    """Return a running throw-away server on a migrated cluster."""
-    with django_db_blocker.unblock():
-        server = migrated_server()
-    with server:
-        yield server
-
-
-@pytest.fixture(scope="session")
-def django_db_setup(postgres: EmbeddedPostgres, django_db_blocker: Any) -> Iterator[None]:
-    """Connect as the application's roles: tests never run as a superuser or an owner."""
-    use_database(postgres.owner_url)
-    set_serving_passwords(postgres)
-    with django_db_blocker.unblock():
-        yield
-        connections.close_all()
-
-
 @pytest.fixture(autouse=True, scope="module")
 def _statements_are_prepared_as_in_production(request: pytest.FixtureRequest) -> None:
     """Prepare statements in all tests but those of the processes that do not."""
@@ -86,38 +68,10 @@ def unprepared() -> Iterator[None]:
     prepare_statements(prepared=True)
 
 
-@pytest.fixture(scope="session")
-def superuser(django_db_setup: None, postgres: EmbeddedPostgres) -> Iterator[psycopg.Connection[Any]]:
-    """Return a session of the superuser."""
-    with psycopg.connect(postgres.superuser_url, autocommit=True) as session:
-        yield session
-
-
-@pytest.fixture(scope="session")
-def emptier(django_db_setup: None, postgres: EmbeddedPostgres) -> Iterator[DatabaseCleaner]:
-    """Return the service that empties the database, in a session of its own, whose settings no test changes."""
-    with psycopg.connect(postgres.superuser_url, autocommit=True) as session:
-        yield DatabaseCleaner(session)
-
-
-@pytest.fixture
-def database(emptier: DatabaseCleaner, django_db_blocker: Any) -> Iterator[None]:
-    """Open the database to the test through each role, and empty it afterwards: tests commit, as the product does."""
-    with django_db_blocker.unblock():
-        yield
-        emptier.empty()
-
-
 @pytest.fixture
 def templates(database: None, emptier: DatabaseCleaner) -> None:
     """Store the built-in templates."""
     emptier.fill("agents_builtintemplate", seed_builtin_templates)
-
-
-@pytest.fixture
-def tenant(database: None) -> Tenant:
-    """Return a tenant for this test alone."""
-    return create_tenant(slug="acme", name="Acme")
 
 
 @pytest.fixture

@@ -124,7 +124,7 @@ def snapshot() -> Snapshot:
         cursor.execute(
             "SELECT relname FROM pg_class WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace"
         )
-        names = [name for (name,) in cursor.fetchall() if name != "django_session"]
+        names = [name for (name,) in cursor.fetchall()]
         digests = {}
         for name in names:
             cursor.execute(

@@ -116,7 +116,7 @@ def put_member(request: HttpRequest, username: str, member: MemberRole) -> Membe
     membership = set_member_role(
         slug=access.tenant_slug, username=username, role=member.role, actor=access.actor
     )
-    return MemberResource(username=username, role=member.role, created_at=membership.created_at)
+    return MemberResource.of(membership)
 
 
 @router.delete("/members/{str:username}", response={204: None}, auth=ADMINISTER, summary="Remove a member")

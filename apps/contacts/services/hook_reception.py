@@ -116,7 +116,7 @@ def _require_active(hook: Hook) -> None:
     if hook.tenant.status != TenantStatus.ACTIVE:
         raise PermissionDenied("the tenant of the hook is suspended")
     if not hook.active:
-        raise PermissionDenied("the hook is switched off")
+        raise PermissionDenied("the hook is disabled")
 
 
 def _store_refusal(hook: Hook, reason: str, now: datetime) -> None:

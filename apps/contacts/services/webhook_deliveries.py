@@ -84,6 +84,9 @@ def resend_delivery(*, delivery_id: UUID, actor: str) -> HookDelivery:
 
     Raises NotFound, and TransitionIllegal for a delivery at a hook or of a paused webhook, and one that is sent again already.
     """
+    # The webhook before its deliveries, as in its deletion.
+    webhooks = SignalWebhook.objects.select_for_update(of=("self",), no_key=True)
+    webhooks.filter(deliveries=delivery_id).first()
     rows = HookDelivery.objects.select_for_update(of=("self",)).select_related("webhook")
     delivery: HookDelivery | None = rows.filter(id=delivery_id).first()
     if delivery is None:

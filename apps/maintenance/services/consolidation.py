@@ -128,6 +128,11 @@ def _summarize(tenant_id: UUID, agent_id: UUID) -> int:
         ]
         episodes = unsummarized_episodes(agent_id, limit=SUMMARY_BATCH, without=with_calls)
         short = [episode for episode in episodes if len(episode.excerpts) <= SHORT_EPISODE]
+        if not short:
+            # Long episodes may have to wait for calls, short ones do not wait behind them.
+            short = unsummarized_episodes(
+                agent_id, limit=SUMMARY_BATCH, without=with_calls, max_size=SHORT_EPISODE
+            )
         long = [episode for episode in episodes if len(episode.excerpts) > SHORT_EPISODE][
             : _free_calls(tenant_id, agent_id, len(with_calls))
         ]

@@ -79,7 +79,7 @@ def remove_boundary(*, agent_id: UUID, name: str, actor: str) -> str:
     )
     row.enabled, row.source = False, actor
     row.save()
-    record_part_change(row, before, actor, f"switched off the boundary {name}")
+    record_part_change(row, before, actor, f"disabled the boundary {name}")
     return "switched off"
 
 

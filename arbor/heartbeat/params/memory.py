@@ -49,9 +49,14 @@ def needed_text(what: str, *, most: int, then: str = "") -> Any:
 
 
 class ActionParams(BaseModel):
-    """The parameters of an action; unknown ones are ignored, and listed in the decision."""
+    """The parameters of an action; unknown and unused ones are ignored, and listed in the decision."""
 
     model_config = ConfigDict(frozen=True, str_strip_whitespace=True, allow_inf_nan=False)
+
+    @property
+    def unused(self) -> frozenset[str]:
+        """Return the parameters that have no effect beside the others."""
+        return frozenset()
 
 
 def _lower_case(value: Any) -> Any:

@@ -239,3 +239,14 @@ class MaintainParams(ActionParams):
         if self.verdict is MaintainVerdict.REVISE and all(getattr(self, name) is None for name in names):
             raise ValueError(f"to revise a {self.target}, give {what}")
         return self
+
+    @property
+    def unused(self) -> frozenset[str]:
+        """Return the parameters of another target or verdict."""
+        judging = frozenset(("content", "importance", "confidence", "reason"))
+        if self.verdict is None:
+            return judging
+        names, _ = _CHANGES[self.target]
+        doubts_belief = self.verdict is MaintainVerdict.DOUBT and self.target is MaintainTarget.BELIEF
+        changes = names if self.verdict is MaintainVerdict.REVISE or doubts_belief else ()
+        return judging - {*changes, "reason"}

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from arbor.errors import ReplyInvalid
-from arbor.goals.values import GoalSource
+from arbor.goals.values import GoalSource, GoalState
 from arbor.heartbeat.replies.items import Dropped, Item, ReplyReader, Unfit, snake
 from arbor.heartbeat.replies.reply import (
     LINE_LENGTH,
@@ -116,8 +116,8 @@ class PartReader[P: ReplyPart]:
     #: Fields that are read before the others, and readers of fields without a form.
     first: Sequence[str] = ()
     nested: Mapping[str, Callable[[Item, str], Any]] = field(default_factory=dict)
-    #: Changes the read values, or raises Unfit.
-    complete: Callable[[dict[str, Any]], None] = lambda _: None
+    #: Changes the values that were read from the item, or raises Unfit.
+    complete: Callable[[Item, dict[str, Any]], None] = lambda *_: None
 
     def __call__(self, item: Item) -> P:
         """Read the part; raises Unfit for an item that is dropped."""
@@ -139,18 +139,31 @@ class PartReader[P: ReplyPart]:
                 if not known:
                     item.drop_other_keys(*self.part.model_fields)
                 known = True
-        self.complete(values)
+        self.complete(item, values)
         return self.part(**{name: value for name, value in values.items() if value is not None})
 
 
-def _require_change(update: dict[str, Any]) -> None:
+def _complete_update(item: Item, update: dict[str, Any]) -> None:
+    """Require a change of the goal, and drop the keys that have no effect beside the others."""
     if not update["met"] and all(
         update[name] is None for name in ("progress", "note", "state", "blocked_by")
     ):
         raise Unfit("a goal update has progress, a note, a state, blocked_by or met")
+    completes = update["progress"] == 1
+    if completes:
+        others = ("state",) if update["state"] not in (None, GoalState.COMPLETED) else ()
+        for name in (*others, "blocked_by", "met"):
+            if update[name]:
+                item.drop_key(
+                    name, "progress 1 completes the goal, which then waits for nothing and stays completed"
+                )
+                update[name] = None
+    elif update["state"] is None and update["reason"]:
+        item.drop_key("reason", "a reason belongs to a new state, or to progress 1; write a note")
+        update["reason"] = None
 
 
-def _derive_from_parent(goal: dict[str, Any]) -> None:
+def _derive_from_parent(_: Item, goal: dict[str, Any]) -> None:
     """Set the source of a part of another goal (seed 004, 4.5)."""
     if goal["parent_goal_id"] and goal["source"] is None:
         goal["source"] = GoalSource.DERIVED
@@ -161,7 +174,7 @@ _read_intention = PartReader(
     shape="an intention is an object with the keys action and description",
     lacking={"description": "an intention has an action and a description"},
     renamed={"type": "action", "reasoning": "description"},
-    complete=lambda values: values.update(action=_action_name(values["action"])),
+    complete=lambda _, values: values.update(action=_action_name(values["action"])),
 )
 _READERS: Mapping[str, Callable[[Item], Any]] = {
     "actions": read_action,
@@ -176,7 +189,7 @@ _READERS: Mapping[str, Callable[[Item], Any]] = {
         shape="a goal update is an object with the key goal_id",
         lacking={"goal_id": "a goal update names its goal under goal_id"},
         renamed={"id": "goal_id", "status": "state"},
-        complete=_require_change,
+        complete=_complete_update,
     ),
     "new_goals": PartReader(
         part=ProposedGoal,

@@ -222,7 +222,8 @@ class BacklogEditor:
             note = f": {update.note}" if update.note else ""
             self._record(goal, GoalChangeKind.PROGRESSED, f"{goal.fraction:.0%} done{note}")
             if goal.state == GoalState.COMPLETED:
-                self._record(goal, GoalChangeKind.COMPLETED, "")
+                reason = update.reason if update.reason != update.note else ""
+                self._record(goal, GoalChangeKind.COMPLETED, reason or "")
                 self._record_reached()
                 return
         if update.blocked_by is not None:

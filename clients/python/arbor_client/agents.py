@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from arbor_client.calls import Call, Id, PagedCall, delete, get, listed, post
+from arbor_client.calls import Call, Id, PagedCall, delete, get, listed, post, segment
 from arbor_client.groups import Group, listing, operation
 
 if TYPE_CHECKING:
@@ -90,47 +90,47 @@ class Agents[C: (Arbor, AsyncArbor)](Group[C]):
     @operation
     def get(self, agent_id: Id) -> Call[Agent]:
         """Return an agent."""
-        return get(Agent, f"/agents/{agent_id}")
+        return get(Agent, f"/agents/{segment(agent_id)}")
 
     @operation
     def start(self, agent_id: Id) -> Call[Agent]:
         """Start an agent's heartbeats. Like all changes of status, raises Conflict where the present status forbids it."""
-        return post(Agent, f"/agents/{agent_id}/start")
+        return post(Agent, f"/agents/{segment(agent_id)}/start")
 
     @operation
     def publish(self, agent_id: Id, *, description: str | None = None) -> Call[Agent]:
         """Publish an agent to agents elsewhere; without a description, its card has the one before, or the agent's role."""
-        return post(Agent, f"/agents/{agent_id}/publish", {"description": description})
+        return post(Agent, f"/agents/{segment(agent_id)}/publish", {"description": description})
 
     @operation
     def unpublish(self, agent_id: Id) -> Call[Agent]:
         """Withdraw an agent's card; agents elsewhere reach it no longer."""
-        return post(Agent, f"/agents/{agent_id}/unpublish")
+        return post(Agent, f"/agents/{segment(agent_id)}/unpublish")
 
     @operation
     def pause(self, agent_id: Id) -> Call[Agent]:
         """Pause an agent until it is resumed."""
-        return post(Agent, f"/agents/{agent_id}/pause")
+        return post(Agent, f"/agents/{segment(agent_id)}/pause")
 
     @operation
     def resume(self, agent_id: Id) -> Call[Agent]:
         """Resume a paused agent."""
-        return post(Agent, f"/agents/{agent_id}/resume")
+        return post(Agent, f"/agents/{segment(agent_id)}/resume")
 
     @operation
     def stop(self, agent_id: Id) -> Call[Agent]:
         """Stop an agent."""
-        return post(Agent, f"/agents/{agent_id}/stop")
+        return post(Agent, f"/agents/{segment(agent_id)}/stop")
 
     @operation
     def sleep(self, agent_id: Id) -> Call[Agent]:
         """Make an agent dormant until something happens to it."""
-        return post(Agent, f"/agents/{agent_id}/sleep")
+        return post(Agent, f"/agents/{segment(agent_id)}/sleep")
 
     @operation
     def wake(self, agent_id: Id) -> Call[Agent]:
         """Wake a dormant agent."""
-        return post(Agent, f"/agents/{agent_id}/wake")
+        return post(Agent, f"/agents/{segment(agent_id)}/wake")
 
     @operation
     def pause_all(self, *, reason: str = "") -> Call[ChangedAgents]:
@@ -145,9 +145,9 @@ class Agents[C: (Arbor, AsyncArbor)](Group[C]):
     @operation
     def message(self, agent_id: Id, text: str) -> Call[SentMessage]:
         """Send an agent a message; its next heartbeat starts at once. `conversations.say` waits for an answer."""
-        return post(SentMessage, f"/agents/{agent_id}/messages", {"text": text})
+        return post(SentMessage, f"/agents/{segment(agent_id)}/messages", {"text": text})
 
     @operation
-    def destroy(self, agent_id: Id, *, confirm: str, seed: bool = True) -> Call[Destruction]:
+    def destroy(self, agent_id: Id, *, confirm: str, seed: bool = True) -> Call[Destruction | None]:
         """Delete an agent and all its data, for good; `confirm` is its exact name. A seed is saved first, for 30 days."""
-        return delete(Destruction, f"/agents/{agent_id}", confirm=confirm, seed=seed)
+        return delete(Destruction, f"/agents/{segment(agent_id)}", confirm=confirm, seed=seed)

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from arbor_client.calls import Call, Id, PagedCall, delete, get, listed, post, put
+from arbor_client.calls import Call, Id, PagedCall, delete, get, listed, post, put, segment
 from arbor_client.groups import Group, listing, operation
 
 if TYPE_CHECKING:
@@ -127,22 +127,24 @@ class Approvals[C: (Arbor, AsyncArbor)](Group[C]):
     @listing
     def list_of_agent(self, agent_id: Id, *, status: str | None = None) -> PagedCall[Approval]:
         """List what one agent asks a person to approve, the latest first."""
-        return listed(Approval, f"/agents/{agent_id}/approvals", status=status)
+        return listed(Approval, f"/agents/{segment(agent_id)}/approvals", status=status)
 
     @operation
     def get(self, approval_id: Id) -> Call[ApprovalDetail]:
         """Return a request with its complete parameters, and what people decided about requests like it."""
-        return get(ApprovalDetail, f"/approvals/{approval_id}")
+        return get(ApprovalDetail, f"/approvals/{segment(approval_id)}")
 
     @operation
     def approve(self, approval_id: Id, *, reason: str = "", always: bool = False) -> Call[Approval]:
         """Approve a request: the next heartbeat executes it with these parameters, once. Raises Conflict if it is decided or expired."""
-        return post(Approval, f"/approvals/{approval_id}/approve", {"reason": reason, "always": always})
+        return post(
+            Approval, f"/approvals/{segment(approval_id)}/approve", {"reason": reason, "always": always}
+        )
 
     @operation
     def deny(self, approval_id: Id, *, reason: str = "") -> Call[Approval]:
         """Deny a request, or withdraw an approval that was not used yet. Raises Conflict if it is denied, executed or expired."""
-        return post(Approval, f"/approvals/{approval_id}/deny", {"reason": reason})
+        return post(Approval, f"/approvals/{segment(approval_id)}/deny", {"reason": reason})
 
 
 class Trust[C: (Arbor, AsyncArbor)](Group[C]):
@@ -151,22 +153,22 @@ class Trust[C: (Arbor, AsyncArbor)](Group[C]):
     @operation
     def get(self, agent_id: Id) -> Call[AgentTrust]:
         """Return the trust in an agent, and the rules that approvals suggest."""
-        return get(AgentTrust, f"/agents/{agent_id}/trust")
+        return get(AgentTrust, f"/agents/{segment(agent_id)}/trust")
 
     @operation
     def set_preset(self, agent_id: Id, preset: str) -> Call[AgentTrust]:
         """Set the preset that decides about resources without a rule."""
-        return put(AgentTrust, f"/agents/{agent_id}/trust", {"preset": preset})
+        return put(AgentTrust, f"/agents/{segment(agent_id)}/trust", {"preset": preset})
 
     @operation
     def set_rule(self, agent_id: Id, prefix: str, mode: str) -> Call[AgentTrust]:
         """Set the mode of a resource and everything below it, for one agent."""
-        return put(AgentTrust, f"/agents/{agent_id}/trust/rules", {"prefix": prefix, "mode": mode})
+        return put(AgentTrust, f"/agents/{segment(agent_id)}/trust/rules", {"prefix": prefix, "mode": mode})
 
     @operation
-    def remove_rule(self, agent_id: Id, prefix: str) -> Call[AgentTrust]:
+    def remove_rule(self, agent_id: Id, prefix: str) -> Call[AgentTrust | None]:
         """Remove a rule of one agent."""
-        return delete(AgentTrust, f"/agents/{agent_id}/trust/rules", prefix=prefix)
+        return delete(AgentTrust, f"/agents/{segment(agent_id)}/trust/rules", prefix=prefix)
 
     @operation
     def tenant_rules(self) -> Call[TrustRules]:
@@ -179,6 +181,6 @@ class Trust[C: (Arbor, AsyncArbor)](Group[C]):
         return put(TrustRules, "/trust/rules", {"prefix": prefix, "mode": mode})
 
     @operation
-    def remove_tenant_rule(self, prefix: str) -> Call[TrustRules]:
+    def remove_tenant_rule(self, prefix: str) -> Call[TrustRules | None]:
         """Remove a rule for all agents."""
         return delete(TrustRules, "/trust/rules", prefix=prefix)

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from arbor_client.calls import Call, Id, PagedCall, get, listed
+from arbor_client.calls import Call, Id, PagedCall, get, listed, segment
 from arbor_client.groups import Group, listing, operation
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ class Audit[C: (Arbor, AsyncArbor)](Group[C]):
     @operation
     def get(self, event_id: Id) -> Call[AuditEvent]:
         """Return an act with its detail and its changes."""
-        return get(AuditEvent, f"/audit/{event_id}")
+        return get(AuditEvent, f"/audit/{segment(event_id)}")
 
     @operation
     def export(

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from arbor_client.calls import UNCHANGED, Call, Id, PagedCall, Unchanged, get, listed, patch, post
+from arbor_client.calls import UNCHANGED, Call, Id, PagedCall, Unchanged, get, listed, patch, post, segment
 from arbor_client.groups import Group, listing, operation
 
 if TYPE_CHECKING:
@@ -58,12 +58,12 @@ class Beliefs[C: (Arbor, AsyncArbor)](Group[C]):
     @listing
     def list(self, agent_id: Id, *, status: str | None = None) -> PagedCall[Belief]:
         """List an agent's beliefs, the oldest first."""
-        return listed(Belief, f"/agents/{agent_id}/beliefs", status=status)
+        return listed(Belief, f"/agents/{segment(agent_id)}/beliefs", status=status)
 
     @operation
     def get(self, agent_id: Id, belief_id: Id) -> Call[Belief]:
         """Return a belief."""
-        return get(Belief, f"/agents/{agent_id}/beliefs/{belief_id}")
+        return get(Belief, f"/agents/{segment(agent_id)}/beliefs/{segment(belief_id)}")
 
     @operation
     def add(
@@ -82,7 +82,7 @@ class Beliefs[C: (Arbor, AsyncArbor)](Group[C]):
             "confidence": confidence,
             "stability": stability,
         }
-        return post(Belief, f"/agents/{agent_id}/beliefs", body)
+        return post(Belief, f"/agents/{segment(agent_id)}/beliefs", body)
 
     @operation
     def change(
@@ -97,7 +97,7 @@ class Beliefs[C: (Arbor, AsyncArbor)](Group[C]):
     ) -> Call[Belief]:
         """Revise a belief; `status="dropped"` drops it, and its row stays for the record."""
         changes = {"confidence": confidence, "stability": stability, "status": status, "reason": reason}
-        return patch(Belief, f"/agents/{agent_id}/beliefs/{belief_id}", changes)
+        return patch(Belief, f"/agents/{segment(agent_id)}/beliefs/{segment(belief_id)}", changes)
 
 
 class Aspects[C: (Arbor, AsyncArbor)](Group[C]):
@@ -106,7 +106,7 @@ class Aspects[C: (Arbor, AsyncArbor)](Group[C]):
     @listing
     def list(self, agent_id: Id, *, status: str | None = None) -> PagedCall[Aspect]:
         """List the aspects of an agent's identity, the oldest first."""
-        return listed(Aspect, f"/agents/{agent_id}/aspects", status=status)
+        return listed(Aspect, f"/agents/{segment(agent_id)}/aspects", status=status)
 
     @operation
     def add(
@@ -114,7 +114,7 @@ class Aspects[C: (Arbor, AsyncArbor)](Group[C]):
     ) -> Call[Aspect]:
         """Add an aspect to an agent's identity: a trait, value or capability is a few words."""
         body = {"content": content, "kind": kind, "strength": strength, "stability": stability}
-        return post(Aspect, f"/agents/{agent_id}/aspects", body)
+        return post(Aspect, f"/agents/{segment(agent_id)}/aspects", body)
 
     @operation
     def change(
@@ -129,9 +129,11 @@ class Aspects[C: (Arbor, AsyncArbor)](Group[C]):
     ) -> Call[Aspect]:
         """Revise an aspect's strength, stability or status."""
         changes = {"strength": strength, "stability": stability, "status": status, "reason": reason}
-        return patch(Aspect, f"/agents/{agent_id}/aspects/{aspect_id}", changes)
+        return patch(Aspect, f"/agents/{segment(agent_id)}/aspects/{segment(aspect_id)}", changes)
 
     @operation
     def drop(self, agent_id: Id, aspect_id: Id, *, reason: str = "") -> Call[Aspect]:
         """Drop an aspect. Its row stays for the record."""
-        return post(Aspect, f"/agents/{agent_id}/aspects/{aspect_id}/drop", {"reason": reason})
+        return post(
+            Aspect, f"/agents/{segment(agent_id)}/aspects/{segment(aspect_id)}/drop", {"reason": reason}
+        )

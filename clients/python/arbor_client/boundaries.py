@@ -64,7 +64,7 @@ class Boundaries[C: (Arbor, AsyncArbor)](Group[C]):
     @operation
     def list(self, agent_id: Id) -> Call[BoundaryList]:
         """Return the boundaries in force, and the names of the disabled ones."""
-        return get(BoundaryList, f"/agents/{agent_id}/boundaries")
+        return get(BoundaryList, f"/agents/{segment(agent_id)}/boundaries")
 
     @operation
     def add(
@@ -91,19 +91,19 @@ class Boundaries[C: (Arbor, AsyncArbor)](Group[C]):
             "flexibility": flexibility,
             "importance": importance,
         }
-        return post(ChangedBoundary, f"/agents/{agent_id}/boundaries", body)
+        return post(ChangedBoundary, f"/agents/{segment(agent_id)}/boundaries", body)
 
     @operation
-    def remove(self, agent_id: Id, name: str) -> Call[ChangedBoundary]:
+    def remove(self, agent_id: Id, name: str) -> Call[ChangedBoundary | None]:
         """Remove an agent's own boundary, or disable a default one."""
-        return delete(ChangedBoundary, f"/agents/{agent_id}/boundaries/{segment(name)}")
+        return delete(ChangedBoundary, f"/agents/{segment(agent_id)}/boundaries/{segment(name)}")
 
     @operation
     def restore(self, agent_id: Id, name: str) -> Call[ChangedBoundary]:
         """Restore a default boundary of an agent."""
-        return post(ChangedBoundary, f"/agents/{agent_id}/boundaries/{segment(name)}/restore")
+        return post(ChangedBoundary, f"/agents/{segment(agent_id)}/boundaries/{segment(name)}/restore")
 
     @operation
     def check(self, agent_id: Id, text: str) -> Call[Rows[BoundaryMatch]]:
         """Return the boundaries that apply to a text. Nothing is stored."""
-        return rows_of(post(BoundaryMatch, f"/agents/{agent_id}/check-boundaries", {"text": text}))
+        return rows_of(post(BoundaryMatch, f"/agents/{segment(agent_id)}/check-boundaries", {"text": text}))

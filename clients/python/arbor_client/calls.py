@@ -134,14 +134,19 @@ def patch[T](kind: type[T], path: str, changes: Mapping[str, Any]) -> Call[T]:
     return Call(method="PATCH", path=path, parse=decoder(kind), kind=kind, body=encode(body))
 
 
-def delete[T](kind: type[T], path: str, /, **query: Any) -> Call[T]:
-    """Return a call that deletes."""
-    return Call(method="DELETE", path=path, parse=decoder(kind), kind=kind, query=_encoded(query))
+def delete[T](kind: type[T], path: str, /, **query: Any) -> Call[T | None]:
+    """Return a call that deletes; None where only a repeated request was answered, after the deletion."""
+    read = decoder(kind)
+
+    def read_deleted(value: Any) -> T | None:
+        return None if value is None else read(value)
+
+    return Call(method="DELETE", path=path, parse=read_deleted, kind=kind, query=_encoded(query))
 
 
 def segment(name: Id) -> str:
-    """Return a name as a segment of a path. Raises ValueError for `.` and `..`, which every HTTP library resolves to another path."""
-    if str(name) in (".", ".."):
+    """Return a name or an id as a segment of a path. Raises ValueError for an empty one, `.` and `..`, which lead to another path."""
+    if str(name) in ("", ".", ".."):
         raise ValueError(f"{str(name)!r} cannot be a part of an address; use the console")
     return quote(str(name), safe="")
 

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from arbor_client.calls import Call, Id, PagedCall, get, listed, post
+from arbor_client.calls import Call, Id, PagedCall, get, listed, post, segment
 from arbor_client.groups import Group, listing, operation
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ class Capabilities[C: (Arbor, AsyncArbor)](Group[C]):
     @listing
     def list(self, agent_id: Id, *, revoked: bool = False) -> PagedCall[Capability]:
         """List the capabilities of an agent, including those granted to all agents; revoked ones on request."""
-        return listed(Capability, f"/agents/{agent_id}/capabilities", revoked=revoked)
+        return listed(Capability, f"/agents/{segment(agent_id)}/capabilities", revoked=revoked)
 
     @operation
     def grant(
@@ -104,7 +104,7 @@ class Capabilities[C: (Arbor, AsyncArbor)](Group[C]):
             "time_zone": time_zone,
             "depth": depth,
         }
-        return post(Capability, f"/agents/{agent_id}/capabilities", body)
+        return post(Capability, f"/agents/{segment(agent_id)}/capabilities", body)
 
     @operation
     def delegate(
@@ -136,15 +136,19 @@ class Capabilities[C: (Arbor, AsyncArbor)](Group[C]):
             "time_zone": time_zone,
             "depth": depth,
         }
-        return post(Capability, f"/agents/{agent_id}/capabilities/{capability_id}/delegate", body)
+        return post(
+            Capability, f"/agents/{segment(agent_id)}/capabilities/{segment(capability_id)}/delegate", body
+        )
 
     @operation
     def revoke(self, agent_id: Id, capability_id: Id, reason: str) -> Call[RevokedCapabilities]:
         """Revoke a capability and all that was delegated from it."""
-        path = f"/agents/{agent_id}/capabilities/{capability_id}/revoke"
+        path = f"/agents/{segment(agent_id)}/capabilities/{segment(capability_id)}/revoke"
         return post(RevokedCapabilities, path, {"reason": reason})
 
     @operation
     def why(self, agent_id: Id, resource: str) -> Call[CapabilityExplanation]:
         """Explain whether an agent may use a resource, or an action by its name, now, and why not."""
-        return get(CapabilityExplanation, f"/agents/{agent_id}/explain-capability", resource=resource)
+        return get(
+            CapabilityExplanation, f"/agents/{segment(agent_id)}/explain-capability", resource=resource
+        )

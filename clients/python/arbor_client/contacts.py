@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from arbor_client.agents import SentMessage
-from arbor_client.calls import Call, Id, PagedCall, delete, get, listed, post
+from arbor_client.calls import Call, Id, PagedCall, delete, get, listed, post, segment
 from arbor_client.groups import Group, listing, operation
 
 if TYPE_CHECKING:
@@ -77,12 +77,12 @@ class Inbox[C: (Arbor, AsyncArbor)](Group[C]):
     @operation
     def read(self, message_id: Id) -> Call[Message]:
         """Mark a message as read."""
-        return post(Message, f"/inbox/{message_id}/read")
+        return post(Message, f"/inbox/{segment(message_id)}/read")
 
     @operation
     def answer(self, message_id: Id, text: str) -> Call[SentMessage]:
         """Answer a message: its agent reads the answer at its next heartbeat, which starts at once."""
-        return post(SentMessage, f"/inbox/{message_id}/answer", {"text": text})
+        return post(SentMessage, f"/inbox/{segment(message_id)}/answer", {"text": text})
 
 
 class Outbox[C: (Arbor, AsyncArbor)](Group[C]):
@@ -96,17 +96,17 @@ class Outbox[C: (Arbor, AsyncArbor)](Group[C]):
     @operation
     def get(self, message_id: Id) -> Call[Message]:
         """Return a message and its delivery."""
-        return get(Message, f"/outbox/{message_id}")
+        return get(Message, f"/outbox/{segment(message_id)}")
 
     @operation
     def retry(self, message_id: Id) -> Call[Message]:
         """Send a failed message again."""
-        return post(Message, f"/outbox/{message_id}/retry")
+        return post(Message, f"/outbox/{segment(message_id)}/retry")
 
     @operation
     def cancel(self, message_id: Id) -> Call[Message]:
         """Cancel a message that was not sent."""
-        return post(Message, f"/outbox/{message_id}/cancel")
+        return post(Message, f"/outbox/{segment(message_id)}/cancel")
 
 
 class Channels[C: (Arbor, AsyncArbor)](Group[C]):
@@ -126,21 +126,21 @@ class Channels[C: (Arbor, AsyncArbor)](Group[C]):
         return post(NewChannel, "/channels", body)
 
     @operation
-    def remove(self, channel_id: Id) -> Call[Channel]:
+    def remove(self, channel_id: Id) -> Call[Channel | None]:
         """Remove a channel. Its pending messages fail; sent ones stay in the outbox."""
-        return delete(Channel, f"/channels/{channel_id}")
+        return delete(Channel, f"/channels/{segment(channel_id)}")
 
     @operation
     def enable(self, channel_id: Id) -> Call[Channel]:
         """Enable a channel."""
-        return post(Channel, f"/channels/{channel_id}/enable")
+        return post(Channel, f"/channels/{segment(channel_id)}/enable")
 
     @operation
     def disable(self, channel_id: Id) -> Call[Channel]:
         """Disable a channel. Its pending messages fail."""
-        return post(Channel, f"/channels/{channel_id}/disable")
+        return post(Channel, f"/channels/{segment(channel_id)}/disable")
 
     @operation
     def test(self, channel_id: Id) -> Call[Channel]:
         """Send a test message. Raises ServerFailed if the receiver does not accept it."""
-        return post(Channel, f"/channels/{channel_id}/test-message")
+        return post(Channel, f"/channels/{segment(channel_id)}/test-message")

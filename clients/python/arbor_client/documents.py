@@ -20,6 +20,7 @@ from arbor_client.calls import (
     patch,
     post,
     rows_of,
+    segment,
 )
 from arbor_client.groups import Group, listing, operation
 from arbor_client.json_values import encode
@@ -164,52 +165,52 @@ class Documents[C: (Arbor, AsyncArbor)](Group[C]):
     @operation
     def get(self, document_id: Id) -> Call[Document]:
         """Return a document."""
-        return get(Document, f"/documents/{document_id}")
+        return get(Document, f"/documents/{segment(document_id)}")
 
     @operation
     def file(self, document_id: Id, *, category: str) -> Call[Document]:
         """Move a document to another category, empty for none."""
-        return patch(Document, f"/documents/{document_id}", {"category": category})
+        return patch(Document, f"/documents/{segment(document_id)}", {"category": category})
 
     @operation
     def publish(self, document_id: Id) -> Call[Document]:
         """Publish a document, so that agents find it."""
-        return post(Document, f"/documents/{document_id}/publish")
+        return post(Document, f"/documents/{segment(document_id)}/publish")
 
     @operation
     def withdraw(self, document_id: Id) -> Call[Document]:
         """Hide a document from agents; its versions stay, and it can be published again."""
-        return post(Document, f"/documents/{document_id}/withdraw")
+        return post(Document, f"/documents/{segment(document_id)}/withdraw")
 
     @operation
     def reindex(self, document_id: Id) -> Call[Document]:
         """Index the latest version of a document again."""
-        return post(Document, f"/documents/{document_id}/reindex")
+        return post(Document, f"/documents/{segment(document_id)}/reindex")
 
     @operation
-    def delete(self, document_id: Id) -> Call[Document]:
+    def delete(self, document_id: Id) -> Call[Document | None]:
         """Delete a document with its versions and passages for good."""
-        return delete(Document, f"/documents/{document_id}")
+        return delete(Document, f"/documents/{segment(document_id)}")
 
     @listing
     def versions(self, document_id: Id) -> PagedCall[DocumentVersion]:
         """List the versions of a document, the latest first."""
-        return listed(DocumentVersion, f"/documents/{document_id}/versions")
+        return listed(DocumentVersion, f"/documents/{segment(document_id)}/versions")
 
     @listing
     def passages(self, document_id: Id) -> PagedCall[Passage]:
         """List the passages of a document's indexed version, in order."""
-        return listed(Passage, f"/documents/{document_id}/passages")
+        return listed(Passage, f"/documents/{segment(document_id)}/passages")
 
     @operation
     def read(self, document_id: Id, *, start: int = 0, length: int = 20_000) -> Call[DocumentText]:
         """Read a part of the text of a document's indexed version."""
-        return get(DocumentText, f"/documents/{document_id}/text", start=start, length=length)
+        return get(DocumentText, f"/documents/{segment(document_id)}/text", start=start, length=length)
 
     @operation
     def download(self, document_id: Id, *, version: int | None = None) -> Call[bytes]:
         """Return the file of a version, by default the latest."""
-        path = f"/documents/{document_id}/file"
+        path = f"/documents/{segment(document_id)}/file"
         return Call(method="GET", path=path, parse=bytes, query={"version": version}, answers_file=True)
 
     @operation
@@ -220,7 +221,7 @@ class Documents[C: (Arbor, AsyncArbor)](Group[C]):
     @operation
     def categories_of_agent(self, agent_id: Id) -> Call[AgentCategories]:
         """Return the categories of documents that an agent finds."""
-        return get(AgentCategories, f"/agents/{agent_id}/document-categories")
+        return get(AgentCategories, f"/agents/{segment(agent_id)}/document-categories")
 
     @operation
     def set_categories_of_agent(
@@ -230,7 +231,7 @@ class Documents[C: (Arbor, AsyncArbor)](Group[C]):
         # Not by `put`, which leaves out values that are None.
         return Call(
             method="PUT",
-            path=f"/agents/{agent_id}/document-categories",
+            path=f"/agents/{segment(agent_id)}/document-categories",
             parse=decoder(AgentCategories),
             kind=AgentCategories,
             body=encode({"categories": categories}),

@@ -19,7 +19,9 @@ _RETRYABLE = frozenset({429, 502, 503, 504})
 _FIRST_WAIT_S = 0.5
 _LONGEST_WAIT_S = 30.0
 _NO_CONTENT = 204
+_NOT_FOUND = 404
 _CONFLICT = 409
+_TOO_MANY = 429
 _UNDERWAY = "request-underway"
 
 
@@ -45,7 +47,8 @@ type Sent = httpx.Response | httpx.RequestError | None
 def exchange[T](call: Call[T], *, retries: int) -> Generator[Step, Sent, T]:
     """Send a call, with up to `retries` retries, and return the value of its answer. Raises ArborClientError.
 
-    A POST is repeated only under its idempotency key, a PATCH only if the server did not execute it. While the value is not
+    A POST is repeated only under its idempotency key, a PATCH only if the server did not execute it. A DELETE is done also where a
+    repeated one finds nothing, because an earlier one may have been executed. While the value is not
     complete, the call that follows is sent.
     """
     while True:
@@ -59,9 +62,13 @@ def exchange[T](call: Call[T], *, retries: int) -> Generator[Step, Sent, T]:
 
 def _attempts[T](call: Call[T], *, retries: int) -> Generator[Step, Sent, T]:
     attempt = 0
+    may_be_deleted = False
     while True:
         sent = yield Send(call)
         assert sent is not None
+        if may_be_deleted and isinstance(sent, httpx.Response) and sent.status_code == _NOT_FOUND:
+            return call.parse(None)
+        may_be_deleted = may_be_deleted or (call.method == "DELETE" and not _is_unexecuted(sent))
         wait = _wait_s(sent, attempt)
         if wait is None or attempt >= retries or not _may_repeat(call, sent):
             return _value(call, sent)
@@ -93,10 +100,14 @@ def _value[T](call: Call[T], sent: httpx.Response | httpx.RequestError) -> T:
 def _may_repeat(call: Call[Any], sent: httpx.Response | httpx.RequestError) -> bool:
     if call.method in ("GET", "HEAD", "PUT", "DELETE") or call.idempotency_key:
         return True
-    # The request was not sent, or the server refused it unread.
-    return isinstance(sent, httpx.ConnectError) or (
-        isinstance(sent, httpx.Response) and sent.status_code == 429
-    )
+    return _is_unexecuted(sent)
+
+
+def _is_unexecuted(sent: httpx.Response | httpx.RequestError) -> bool:
+    """Return whether a request was certainly not executed: it was not sent, or the server refused it unread."""
+    if isinstance(sent, httpx.Response):
+        return sent.status_code == _TOO_MANY
+    return isinstance(sent, httpx.ConnectError)
 
 
 def _wait_s(sent: httpx.Response | httpx.RequestError, attempt: int) -> float | None:

@@ -20,6 +20,7 @@ from arbor_client.calls import (
     patch,
     post,
     rows_of,
+    segment,
 )
 from arbor_client.groups import Group, listing, operation
 
@@ -94,7 +95,7 @@ class Goals[C: (Arbor, AsyncArbor)](Group[C]):
     @listing
     def list(self, agent_id: Id, *, state: str | None = None) -> PagedCall[Goal]:
         """List an agent's goals, the last changed first."""
-        return listed(Goal, f"/agents/{agent_id}/goals", state=state)
+        return listed(Goal, f"/agents/{segment(agent_id)}/goals", state=state)
 
     @operation
     def add(
@@ -121,12 +122,12 @@ class Goals[C: (Arbor, AsyncArbor)](Group[C]):
             "parent_id": parent_id,
             "deadline": deadline,
         }
-        return post(Goal, f"/agents/{agent_id}/goals", body)
+        return post(Goal, f"/agents/{segment(agent_id)}/goals", body)
 
     @operation
     def get(self, agent_id: Id, goal_id: Id) -> Call[Goal]:
         """Return a goal."""
-        return get(Goal, f"/agents/{agent_id}/goals/{goal_id}")
+        return get(Goal, f"/agents/{segment(agent_id)}/goals/{segment(goal_id)}")
 
     @operation
     def change(
@@ -152,7 +153,7 @@ class Goals[C: (Arbor, AsyncArbor)](Group[C]):
             "parent_id": parent_id,
             "deadline": deadline,
         }
-        return patch(Goal, f"/agents/{agent_id}/goals/{goal_id}", changes)
+        return patch(Goal, f"/agents/{segment(agent_id)}/goals/{segment(goal_id)}", changes)
 
 
 class Plans[C: (Arbor, AsyncArbor)](Group[C]):
@@ -161,7 +162,7 @@ class Plans[C: (Arbor, AsyncArbor)](Group[C]):
     @operation
     def list(self, agent_id: Id, goal_id: Id) -> Call[Rows[Plan]]:
         """Return the plans of a goal with their steps, the latest first."""
-        return rows_of(get(Plan, f"/agents/{agent_id}/goals/{goal_id}/plans"))
+        return rows_of(get(Plan, f"/agents/{segment(agent_id)}/goals/{segment(goal_id)}/plans"))
 
     @operation
     def add(
@@ -176,19 +177,25 @@ class Plans[C: (Arbor, AsyncArbor)](Group[C]):
     ) -> Call[Plan]:
         """Plan a goal, or add steps to its active plan; `needs` are the plan's dependencies."""
         body = {"steps": steps, "needs": needs, "risk": risk, "draft": draft}
-        return post(Plan, f"/agents/{agent_id}/goals/{goal_id}/plans", body)
+        return post(Plan, f"/agents/{segment(agent_id)}/goals/{segment(goal_id)}/plans", body)
 
     @operation
     def start(self, agent_id: Id, goal_id: Id) -> Call[Plan]:
         """Activate the latest draft of a goal's plan."""
-        return post(Plan, f"/agents/{agent_id}/goals/{goal_id}/plans/start")
+        return post(Plan, f"/agents/{segment(agent_id)}/goals/{segment(goal_id)}/plans/start")
 
     @operation
     def meet(self, agent_id: Id, goal_id: Id, dependency: str) -> Call[Plan]:
         """Record that a dependency of a goal's active plan is met."""
-        return post(Plan, f"/agents/{agent_id}/goals/{goal_id}/plans/met", {"dependency": dependency})
+        return post(
+            Plan,
+            f"/agents/{segment(agent_id)}/goals/{segment(goal_id)}/plans/met",
+            {"dependency": dependency},
+        )
 
     @operation
     def abandon(self, agent_id: Id, goal_id: Id, *, reason: str) -> Call[Plan]:
         """Abandon a goal's active plan and its open steps."""
-        return post(Plan, f"/agents/{agent_id}/goals/{goal_id}/plans/abandon", {"reason": reason})
+        return post(
+            Plan, f"/agents/{segment(agent_id)}/goals/{segment(goal_id)}/plans/abandon", {"reason": reason}
+        )

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from arbor_client.calls import Call, Id, get, post
+from arbor_client.calls import Call, Id, get, post, segment
 from arbor_client.groups import Group, operation
 
 if TYPE_CHECKING:
@@ -83,24 +83,30 @@ class Graph[C: (Arbor, AsyncArbor)](Group[C]):
     @operation
     def causes(self, agent_id: Id, node: Node, *, hops: int = 2) -> Call[FoundNodes]:
         """Return the causes of a node."""
-        return get(FoundNodes, f"/agents/{agent_id}/graph/causes", kind=node.kind, id=node.id, hops=hops)
+        return get(
+            FoundNodes, f"/agents/{segment(agent_id)}/graph/causes", kind=node.kind, id=node.id, hops=hops
+        )
 
     @operation
     def evidence(self, agent_id: Id, node: Node, *, hops: int = 2) -> Call[FoundNodes]:
         """Return the evidence for a node."""
-        return get(FoundNodes, f"/agents/{agent_id}/graph/evidence", kind=node.kind, id=node.id, hops=hops)
+        return get(
+            FoundNodes, f"/agents/{segment(agent_id)}/graph/evidence", kind=node.kind, id=node.id, hops=hops
+        )
 
     @operation
     def connected(self, agent_id: Id, node: Node, *, hops: int = 2) -> Call[FoundNodes]:
         """Return all that is connected with a node."""
-        return get(FoundNodes, f"/agents/{agent_id}/graph/connected", kind=node.kind, id=node.id, hops=hops)
+        return get(
+            FoundNodes, f"/agents/{segment(agent_id)}/graph/connected", kind=node.kind, id=node.id, hops=hops
+        )
 
     @operation
     def path(self, agent_id: Id, start: Node, end: Node, *, directed: bool = False) -> Call[FoundNodes]:
         """Return a shortest path between two nodes; no nodes: there is none."""
         return get(
             FoundNodes,
-            f"/agents/{agent_id}/graph-path",
+            f"/agents/{segment(agent_id)}/graph-path",
             from_kind=start.kind,
             from_id=start.id,
             to_kind=end.kind,
@@ -111,7 +117,7 @@ class Graph[C: (Arbor, AsyncArbor)](Group[C]):
     @operation
     def contradictions(self, agent_id: Id) -> Call[Contradictions]:
         """Return the contradictions within an agent's knowledge."""
-        return get(Contradictions, f"/agents/{agent_id}/contradictions")
+        return get(Contradictions, f"/agents/{segment(agent_id)}/contradictions")
 
     @operation
     def relate(
@@ -126,7 +132,7 @@ class Graph[C: (Arbor, AsyncArbor)](Group[C]):
     ) -> Call[Edge]:
         """Relate two nodes of an agent's graph."""
         body = {"source": source, "relation": relation, "target": target, "weight": weight, "note": note}
-        return post(Edge, f"/agents/{agent_id}/relations", body)
+        return post(Edge, f"/agents/{segment(agent_id)}/relations", body)
 
     @operation
     def unrelate(
@@ -134,4 +140,4 @@ class Graph[C: (Arbor, AsyncArbor)](Group[C]):
     ) -> Call[RemovedRelations]:
         """Remove the relations from one node to another, in that direction; None: all of them."""
         body = {"source": source, "target": target, "relation": relation}
-        return post(RemovedRelations, f"/agents/{agent_id}/relations/remove", body)
+        return post(RemovedRelations, f"/agents/{segment(agent_id)}/relations/remove", body)

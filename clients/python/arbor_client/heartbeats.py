@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal
 from uuid import UUID
 
-from arbor_client.calls import Call, Id, PagedCall, get, listed, post
+from arbor_client.calls import Call, Id, PagedCall, get, listed, post, segment
 from arbor_client.groups import Group, listing, operation
 
 if TYPE_CHECKING:
@@ -122,22 +122,22 @@ class Heartbeats[C: (Arbor, AsyncArbor)](Group[C]):
     @listing
     def list(self, agent_id: Id, *, status: str | None = None) -> PagedCall[Heartbeat]:
         """List an agent's heartbeats, the latest first."""
-        return listed(Heartbeat, f"/agents/{agent_id}/heartbeats", status=status)
+        return listed(Heartbeat, f"/agents/{segment(agent_id)}/heartbeats", status=status)
 
     @operation
     def trace(self, agent_id: Id, heartbeat_id: Id) -> Call[HeartbeatTrace]:
         """Return what a heartbeat saw, decided and did."""
-        return get(HeartbeatTrace, f"/agents/{agent_id}/heartbeats/{heartbeat_id}")
+        return get(HeartbeatTrace, f"/agents/{segment(agent_id)}/heartbeats/{segment(heartbeat_id)}")
 
     @operation
     def replay(self, agent_id: Id, heartbeat_id: Id) -> Call[Replay]:
         """Decide a recorded heartbeat again by the current rules. Nothing is written."""
-        return get(Replay, f"/agents/{agent_id}/heartbeats/{heartbeat_id}/replay")
+        return get(Replay, f"/agents/{segment(agent_id)}/heartbeats/{segment(heartbeat_id)}/replay")
 
     @operation
     def ask(self, agent_id: Id) -> Call[RequestedHeartbeat]:
         """Request a heartbeat of an active agent now, which a worker runs. Raises Conflict while one is under way."""
-        return post(RequestedHeartbeat, f"/agents/{agent_id}/heartbeats")
+        return post(RequestedHeartbeat, f"/agents/{segment(agent_id)}/heartbeats")
 
     @operation
     def notify(
@@ -151,4 +151,4 @@ class Heartbeats[C: (Arbor, AsyncArbor)](Group[C]):
     ) -> Call[Percept]:
         """Add an event to what an agent perceives."""
         body = {"text": text, "kind": kind, "urgent": urgent, "detail": detail or {}}
-        return post(Percept, f"/agents/{agent_id}/events", body)
+        return post(Percept, f"/agents/{segment(agent_id)}/events", body)

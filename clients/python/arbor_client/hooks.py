@@ -8,7 +8,19 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Literal
 from uuid import UUID
 
-from arbor_client.calls import UNCHANGED, Call, Id, PagedCall, Unchanged, delete, get, listed, patch, post
+from arbor_client.calls import (
+    UNCHANGED,
+    Call,
+    Id,
+    PagedCall,
+    Unchanged,
+    delete,
+    get,
+    listed,
+    patch,
+    post,
+    segment,
+)
 from arbor_client.groups import Group, listing, operation
 
 if TYPE_CHECKING:
@@ -85,7 +97,7 @@ class Hooks[C: (Arbor, AsyncArbor)](Group[C]):
     @operation
     def get(self, hook_id: Id) -> Call[Hook]:
         """Return a hook."""
-        return get(Hook, f"/hooks/{hook_id}")
+        return get(Hook, f"/hooks/{segment(hook_id)}")
 
     @operation
     def create(
@@ -124,30 +136,34 @@ class Hooks[C: (Arbor, AsyncArbor)](Group[C]):
     ) -> Call[Hook]:
         """Change the given fields; with `urgent_from=None`, no delivery starts a heartbeat at once."""
         return patch(
-            Hook, f"/hooks/{hook_id}", {"mapping": mapping, "events": events, "urgent_from": urgent_from}
+            Hook,
+            f"/hooks/{segment(hook_id)}",
+            {"mapping": mapping, "events": events, "urgent_from": urgent_from},
         )
 
     @operation
     def enable(self, hook_id: Id) -> Call[Hook]:
         """Enable a hook."""
-        return post(Hook, f"/hooks/{hook_id}/enable")
+        return post(Hook, f"/hooks/{segment(hook_id)}/enable")
 
     @operation
     def disable(self, hook_id: Id) -> Call[Hook]:
         """Disable a hook; deliveries to it are refused."""
-        return post(Hook, f"/hooks/{hook_id}/disable")
+        return post(Hook, f"/hooks/{segment(hook_id)}/disable")
 
     @operation
     def rotate_secret(
         self, hook_id: Id, *, secret: str = "", overlap_s: int | None = None
     ) -> Call[HookSecret]:
         """Give a hook a new secret; the previous secret stays valid for a day, or for `overlap_s`."""
-        return post(HookSecret, f"/hooks/{hook_id}/secret", {"secret": secret, "overlap_s": overlap_s})
+        return post(
+            HookSecret, f"/hooks/{segment(hook_id)}/secret", {"secret": secret, "overlap_s": overlap_s}
+        )
 
     @operation
-    def remove(self, hook_id: Id) -> Call[Hook]:
+    def remove(self, hook_id: Id) -> Call[Hook | None]:
         """Delete a hook with the log of its deliveries."""
-        return delete(Hook, f"/hooks/{hook_id}")
+        return delete(Hook, f"/hooks/{segment(hook_id)}")
 
     @operation
     def try_mapping(self, mapping: Mapping[str, str], sample: str) -> Call[MappingTrial]:
@@ -176,4 +192,4 @@ class Hooks[C: (Arbor, AsyncArbor)](Group[C]):
     @operation
     def resend(self, delivery_id: Id) -> Call[Delivery]:
         """Send a delivery of a webhook again within seconds."""
-        return post(Delivery, f"/deliveries/{delivery_id}/resend")
+        return post(Delivery, f"/deliveries/{segment(delivery_id)}/resend")

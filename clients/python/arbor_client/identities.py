@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from arbor_client.calls import Call, Id, get, post
+from arbor_client.calls import Call, Id, get, post, segment
 from arbor_client.groups import Group, operation
 
 if TYPE_CHECKING:
@@ -86,29 +86,29 @@ class Identities[C: (Arbor, AsyncArbor)](Group[C]):
     @operation
     def get(self, agent_id: Id) -> Call[Identity]:
         """Return the public half of an agent's identity, verified by the server."""
-        return get(Identity, f"/agents/{agent_id}/identity")
+        return get(Identity, f"/agents/{segment(agent_id)}/identity")
 
     @operation
     def profile(self, agent_id: Id) -> Call[Profile]:
         """Return an agent's profile."""
-        return get(Profile, f"/agents/{agent_id}/profile")
+        return get(Profile, f"/agents/{segment(agent_id)}/profile")
 
     @operation
     def suspend(self, agent_id: Id, *, reason: str) -> Call[Identity]:
         """Suspend an agent's identity: it does not act until it is reinstated."""
-        return post(Identity, f"/agents/{agent_id}/identity/suspend", {"reason": reason})
+        return post(Identity, f"/agents/{segment(agent_id)}/identity/suspend", {"reason": reason})
 
     @operation
     def reinstate(self, agent_id: Id) -> Call[Identity]:
         """End the suspension of an agent's identity."""
-        return post(Identity, f"/agents/{agent_id}/identity/reinstate")
+        return post(Identity, f"/agents/{segment(agent_id)}/identity/reinstate")
 
     @operation
     def revoke(self, agent_id: Id, *, reason: str) -> Call[Identity]:
         """Revoke an agent's identity for good."""
-        return post(Identity, f"/agents/{agent_id}/identity/revoke", {"reason": reason})
+        return post(Identity, f"/agents/{segment(agent_id)}/identity/revoke", {"reason": reason})
 
     @operation
     def rotate(self, agent_id: Id) -> Call[Identity]:
         """Replace an agent's keys; its public id stays."""
-        return post(Identity, f"/agents/{agent_id}/identity/rotate")
+        return post(Identity, f"/agents/{segment(agent_id)}/identity/rotate")

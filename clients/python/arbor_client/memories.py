@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from arbor_client.calls import Call, Id, PagedCall, Rows, get, listed, post, rows_of
+from arbor_client.calls import Call, Id, PagedCall, Rows, get, listed, post, rows_of, segment
 from arbor_client.groups import Group, listing, operation
 
 if TYPE_CHECKING:
@@ -193,7 +193,7 @@ class Memories[C: (Arbor, AsyncArbor)](Group[C]):
     ) -> Call[Remembered]:
         """Add a memory; the same text twice is one memory."""
         body = {"text": text, "type": type, "importance": importance, "expires_at": expires_at}
-        return post(Remembered, f"/agents/{agent_id}/memories", body)
+        return post(Remembered, f"/agents/{segment(agent_id)}/memories", body)
 
     @operation
     def recall(
@@ -211,7 +211,7 @@ class Memories[C: (Arbor, AsyncArbor)](Group[C]):
     ) -> Call[Recall]:
         """Recall memories about a query; a program's recall changes nothing."""
         body = _recall_body(query, limit, session, types, since, until, min_importance, min_trust)
-        return post(Recall, f"/agents/{agent_id}/recall", body)
+        return post(Recall, f"/agents/{segment(agent_id)}/recall", body)
 
     @operation
     def why(
@@ -230,7 +230,7 @@ class Memories[C: (Arbor, AsyncArbor)](Group[C]):
     ) -> Call[RecallReason]:
         """Explain why a query recalls a memory or does not; nothing changes."""
         body = _recall_body(query, limit, session, types, since, until, min_importance, min_trust)
-        return post(RecallReason, f"/agents/{agent_id}/memories/{memory_id}/why", body)
+        return post(RecallReason, f"/agents/{segment(agent_id)}/memories/{segment(memory_id)}/why", body)
 
     @listing
     def list(
@@ -246,7 +246,7 @@ class Memories[C: (Arbor, AsyncArbor)](Group[C]):
         """List an agent's memories, the latest first."""
         return listed(
             Memory,
-            f"/agents/{agent_id}/memories",
+            f"/agents/{segment(agent_id)}/memories",
             type=type,
             status=status,
             session=session,
@@ -257,12 +257,12 @@ class Memories[C: (Arbor, AsyncArbor)](Group[C]):
     @operation
     def get(self, agent_id: Id, memory_id: Id) -> Call[MemoryDetails]:
         """Return a memory with its details and use."""
-        return get(MemoryDetails, f"/agents/{agent_id}/memories/{memory_id}")
+        return get(MemoryDetails, f"/agents/{segment(agent_id)}/memories/{segment(memory_id)}")
 
     @operation
     def archive(self, agent_id: Id, ids: Iterable[Id], *, reason: str) -> Call[Changed]:
         """Exclude memories from recall. Nothing is lost."""
-        return post(Changed, f"/agents/{agent_id}/memories/archive", {"ids": ids, "reason": reason})
+        return post(Changed, f"/agents/{segment(agent_id)}/memories/archive", {"ids": ids, "reason": reason})
 
     @operation
     def restore(
@@ -270,38 +270,38 @@ class Memories[C: (Arbor, AsyncArbor)](Group[C]):
     ) -> Call[Changed]:
         """Include archived memories in recall again; `for_good` makes them permanent."""
         body = {"ids": ids, "reason": reason, "for_good": for_good}
-        return post(Changed, f"/agents/{agent_id}/memories/restore", body)
+        return post(Changed, f"/agents/{segment(agent_id)}/memories/restore", body)
 
     @operation
     def purge(self, agent_id: Id, ids: Iterable[Id], *, reason: str) -> Call[Purged]:
         """Delete archived memories with all that depends on them, for good."""
-        return post(Purged, f"/agents/{agent_id}/memories/purge", {"ids": ids, "reason": reason})
+        return post(Purged, f"/agents/{segment(agent_id)}/memories/purge", {"ids": ids, "reason": reason})
 
     @operation
     def pin(self, agent_id: Id, ids: Iterable[Id], *, reason: str = "") -> Call[Changed]:
         """Exempt memories from decay and forgetting, until they are unpinned."""
-        return post(Changed, f"/agents/{agent_id}/memories/pin", {"ids": ids, "reason": reason})
+        return post(Changed, f"/agents/{segment(agent_id)}/memories/pin", {"ids": ids, "reason": reason})
 
     @operation
     def unpin(self, agent_id: Id, ids: Iterable[Id], *, reason: str = "") -> Call[Changed]:
         """Unpin memories: they get back their decay, retention and expiry."""
-        return post(Changed, f"/agents/{agent_id}/memories/unpin", {"ids": ids, "reason": reason})
+        return post(Changed, f"/agents/{segment(agent_id)}/memories/unpin", {"ids": ids, "reason": reason})
 
     @operation
     def quotas(self, agent_id: Id) -> Call[Rows[MemoryQuota]]:
         """Compare an agent's memories of each type with the quotas."""
-        return rows_of(get(MemoryQuota, f"/agents/{agent_id}/memory-quotas"), under="results")
+        return rows_of(get(MemoryQuota, f"/agents/{segment(agent_id)}/memory-quotas"), under="results")
 
     @operation
     def candidates(self, agent_id: Id, *, limit: int = 50) -> Call[Rows[PromotionCandidate]]:
         """List the facts that may be proposed as parts of the self, and what each still lacks."""
-        path = f"/agents/{agent_id}/promotion-candidates"
+        path = f"/agents/{segment(agent_id)}/promotion-candidates"
         return rows_of(get(PromotionCandidate, path, limit=limit), under="results")
 
     @operation
     def similar(self, agent_id: Id, text: str, *, limit: int = 10) -> Call[Rows[SimilarMemory]]:
         """Return the memories nearest to a text by meaning alone: words, time and importance do not count."""
-        path = f"/agents/{agent_id}/similar-memories"
+        path = f"/agents/{segment(agent_id)}/similar-memories"
         return rows_of(get(SimilarMemory, path, text=text, limit=limit), under="results")
 
 

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from arbor_client.calls import Call, Id, PagedCall, Rows, get, listed, rows_of
+from arbor_client.calls import Call, Id, PagedCall, Rows, get, listed, rows_of, segment
 from arbor_client.groups import Group, listing, operation
 
 if TYPE_CHECKING:
@@ -132,12 +132,12 @@ class Episodes[C: (Arbor, AsyncArbor)](Group[C]):
     @listing
     def list(self, agent_id: Id) -> PagedCall[Episode]:
         """List an agent's episodes, the latest first."""
-        return listed(Episode, f"/agents/{agent_id}/episodes")
+        return listed(Episode, f"/agents/{segment(agent_id)}/episodes")
 
     @operation
     def get(self, agent_id: Id, episode_id: Id) -> Call[EpisodeDetails]:
         """Return an episode with its summary and its first memories."""
-        return get(EpisodeDetails, f"/agents/{agent_id}/episodes/{episode_id}")
+        return get(EpisodeDetails, f"/agents/{segment(agent_id)}/episodes/{segment(episode_id)}")
 
 
 class Clusters[C: (Arbor, AsyncArbor)](Group[C]):
@@ -146,12 +146,12 @@ class Clusters[C: (Arbor, AsyncArbor)](Group[C]):
     @listing
     def list(self, agent_id: Id) -> PagedCall[Cluster]:
         """List the clusters of an agent's memories, the most important first."""
-        return listed(Cluster, f"/agents/{agent_id}/clusters")
+        return listed(Cluster, f"/agents/{segment(agent_id)}/clusters")
 
     @operation
     def get(self, agent_id: Id, cluster_id: Id) -> Call[ClusterDetails]:
         """Return a cluster with the memories that fit it best."""
-        return get(ClusterDetails, f"/agents/{agent_id}/clusters/{cluster_id}")
+        return get(ClusterDetails, f"/agents/{segment(agent_id)}/clusters/{segment(cluster_id)}")
 
 
 class Minds[C: (Arbor, AsyncArbor)](Group[C]):
@@ -160,24 +160,24 @@ class Minds[C: (Arbor, AsyncArbor)](Group[C]):
     @operation
     def working_memory(self, agent_id: Id) -> Call[WorkingMemory]:
         """Return an agent's working memory."""
-        return get(WorkingMemory, f"/agents/{agent_id}/working-memory")
+        return get(WorkingMemory, f"/agents/{segment(agent_id)}/working-memory")
 
     @operation
     def thoughts(self, agent_id: Id, *, limit: int = 20) -> Call[Rows[Thought]]:
         """Return an agent's latest thoughts in heartbeats and conversations, the latest first."""
-        return rows_of(get(Thought, f"/agents/{agent_id}/thoughts", limit=limit))
+        return rows_of(get(Thought, f"/agents/{segment(agent_id)}/thoughts", limit=limit))
 
     @listing
     def concepts(self, agent_id: Id) -> PagedCall[Concept]:
         """List an agent's concepts by name."""
-        return listed(Concept, f"/agents/{agent_id}/concepts")
+        return listed(Concept, f"/agents/{segment(agent_id)}/concepts")
 
     @listing
     def buffer(self, agent_id: Id) -> PagedCall[BufferItem]:
         """List an agent's buffer items, the latest first."""
-        return listed(BufferItem, f"/agents/{agent_id}/buffer")
+        return listed(BufferItem, f"/agents/{segment(agent_id)}/buffer")
 
     @listing
     def code(self, agent_id: Id) -> PagedCall[Snippet]:
         """List an agent's code snippets, the latest first."""
-        return listed(Snippet, f"/agents/{agent_id}/code")
+        return listed(Snippet, f"/agents/{segment(agent_id)}/code")

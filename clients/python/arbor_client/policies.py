@@ -9,7 +9,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from arbor_client.calls import UNCHANGED, Call, Id, PagedCall, Unchanged, get, listed, patch
+from arbor_client.calls import UNCHANGED, Call, Id, PagedCall, Unchanged, get, listed, patch, segment
 from arbor_client.groups import Group, listing, operation
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ class Policies[C: (Arbor, AsyncArbor)](Group[C]):
     @operation
     def get(self, agent_id: Id) -> Call[Policy]:
         """Return an agent's policy."""
-        return get(Policy, f"/agents/{agent_id}/policy")
+        return get(Policy, f"/agents/{segment(agent_id)}/policy")
 
     @operation
     def change(
@@ -114,14 +114,14 @@ class Policies[C: (Arbor, AsyncArbor)](Group[C]):
             "follow_ups": follow_ups,
             "voices": voices,
         }
-        return patch(Policy, f"/agents/{agent_id}/policy", changes)
+        return patch(Policy, f"/agents/{segment(agent_id)}/policy", changes)
 
     @listing
     def usage(self, agent_id: Id) -> PagedCall[DailyUsage]:
         """List what an agent used by day, the latest first."""
-        return listed(DailyUsage, f"/agents/{agent_id}/usage")
+        return listed(DailyUsage, f"/agents/{segment(agent_id)}/usage")
 
     @listing
     def model_calls(self, agent_id: Id) -> PagedCall[ModelCall]:
         """List an agent's model calls with tokens and cost, the latest first."""
-        return listed(ModelCall, f"/agents/{agent_id}/ledger")
+        return listed(ModelCall, f"/agents/{segment(agent_id)}/ledger")

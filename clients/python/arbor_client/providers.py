@@ -58,7 +58,7 @@ class Providers[C: (Arbor, AsyncArbor)](Group[C]):
         return post(Provider, f"/providers/{segment(provider)}/test")
 
     @operation
-    def remove(self, provider: str) -> Call[Provider]:
+    def remove(self, provider: str) -> Call[Provider | None]:
         """Remove a key, which no further call uses."""
         return delete(Provider, f"/providers/{segment(provider)}")
 

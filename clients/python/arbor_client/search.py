@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from arbor_client.calls import Call, Id, post
+from arbor_client.calls import Call, Id, post, segment
 from arbor_client.groups import Group, operation
 
 if TYPE_CHECKING:
@@ -80,7 +80,9 @@ class Search[C: (Arbor, AsyncArbor)](Group[C]):
     def all_sources(self, agent_id: Id, query: str, *, term: str = "", limit: int = 5) -> Call[SearchAnswer]:
         """Search an agent's memories, documents, outputs of workflows and the audit log; nothing counts as recalled."""
         return post(
-            SearchAnswer, f"/agents/{agent_id}/search", {"query": query, "term": term, "limit": limit}
+            SearchAnswer,
+            f"/agents/{segment(agent_id)}/search",
+            {"query": query, "term": term, "limit": limit},
         )
 
     @operation

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 from uuid import UUID, uuid4
 
-from arbor_client.calls import Call, Id, PagedCall, Rows, decoder, delete, get, listed, post, rows_of
+from arbor_client.calls import Call, Id, PagedCall, Rows, decoder, delete, get, listed, post, rows_of, segment
 from arbor_client.groups import Group, listing, operation
 
 if TYPE_CHECKING:
@@ -115,12 +115,12 @@ class Seeds[C: (Arbor, AsyncArbor)](Group[C]):
     @operation
     def export(self, agent_id: Id, *, vectors: bool = True) -> Call[bytes]:
         """Return a signed seed of an agent as the bytes of a file."""
-        return _file(f"/agents/{agent_id}/seed", vectors=vectors)
+        return _file(f"/agents/{segment(agent_id)}/seed", vectors=vectors)
 
     @operation
     def save(self, agent_id: Id) -> Call[SavedSeed]:
         """Save a seed of an agent in the database."""
-        return post(SavedSeed, f"/agents/{agent_id}/seeds")
+        return post(SavedSeed, f"/agents/{segment(agent_id)}/seeds")
 
     @operation
     def restore(
@@ -128,7 +128,7 @@ class Seeds[C: (Arbor, AsyncArbor)](Group[C]):
     ) -> Call[SeedReport]:
         """Bring an agent back to a saved seed of its own; `skip`: profile, self, memories, goals, state, policy."""
         body = {"seed_id": seed_id, "skip": skip, "dry_run": dry_run}
-        return post(SeedReport, f"/agents/{agent_id}/restore", body)
+        return post(SeedReport, f"/agents/{segment(agent_id)}/restore", body)
 
     @operation
     def merge(
@@ -136,12 +136,12 @@ class Seeds[C: (Arbor, AsyncArbor)](Group[C]):
     ) -> Call[MergeReport]:
         """Merge what the agent of a saved seed learned into an agent."""
         body = {"seed_id": seed_id, "trust_foreign": trust_foreign, "dry_run": dry_run}
-        return post(MergeReport, f"/agents/{agent_id}/merge", body)
+        return post(MergeReport, f"/agents/{segment(agent_id)}/merge", body)
 
     @operation
     def fork(self, agent_id: Id, *, name: str) -> Call[SeedReport]:
         """Create another agent with the same memories, goals and self."""
-        return post(SeedReport, f"/agents/{agent_id}/fork", {"name": name})
+        return post(SeedReport, f"/agents/{segment(agent_id)}/fork", {"name": name})
 
     @listing
     def list(self, *, agent_id: Id | None = None, limit: int | None = None) -> PagedCall[SavedSeed]:
@@ -163,17 +163,17 @@ class Seeds[C: (Arbor, AsyncArbor)](Group[C]):
     @operation
     def get(self, seed_id: Id) -> Call[SavedSeed]:
         """Return a saved seed."""
-        return get(SavedSeed, f"/seeds/{seed_id}")
+        return get(SavedSeed, f"/seeds/{segment(seed_id)}")
 
     @operation
-    def delete(self, seed_id: Id) -> Call[SavedSeed]:
+    def delete(self, seed_id: Id) -> Call[SavedSeed | None]:
         """Delete a saved seed."""
-        return delete(SavedSeed, f"/seeds/{seed_id}")
+        return delete(SavedSeed, f"/seeds/{segment(seed_id)}")
 
     @operation
     def download(self, seed_id: Id) -> Call[bytes]:
         """Return the file of a saved seed."""
-        return _file(f"/seeds/{seed_id}/file")
+        return _file(f"/seeds/{segment(seed_id)}/file")
 
     @operation
     def import_agent(
@@ -181,12 +181,14 @@ class Seeds[C: (Arbor, AsyncArbor)](Group[C]):
     ) -> Call[SeedReport]:
         """Create an agent from a saved seed, with an identity of its own."""
         body = {"name": name, "trust_foreign": trust_foreign, "dry_run": dry_run}
-        return post(SeedReport, f"/seeds/{seed_id}/import", body)
+        return post(SeedReport, f"/seeds/{segment(seed_id)}/import", body)
 
     @operation
     def diff(self, seed_id: Id, other_id: Id) -> Call[Rows[SectionDifference]]:
         """Compare two saved seeds."""
-        return rows_of(get(SectionDifference, f"/seeds/{seed_id}/diff/{other_id}"), under="")
+        return rows_of(
+            get(SectionDifference, f"/seeds/{segment(seed_id)}/diff/{segment(other_id)}"), under=""
+        )
 
 
 def _file(path: str, **query: Any) -> Call[bytes]:

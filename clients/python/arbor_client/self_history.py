@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from arbor_client.calls import Call, Id, Rows, get, post, rows_of
+from arbor_client.calls import Call, Id, Rows, get, post, rows_of, segment
 from arbor_client.groups import Group, operation
 
 if TYPE_CHECKING:
@@ -105,22 +105,22 @@ class SelfHistory[C: (Arbor, AsyncArbor)](Group[C]):
     @operation
     def knowledge(self, agent_id: Id) -> Call[SelfKnowledge]:
         """Return an agent's traits, values and capabilities."""
-        return get(SelfKnowledge, f"/agents/{agent_id}/self")
+        return get(SelfKnowledge, f"/agents/{segment(agent_id)}/self")
 
     @operation
     def growth(self, agent_id: Id, *, limit: int = 100) -> Call[Rows[SelfChange]]:
         """Return the latest changes of an agent's self, the latest first."""
-        return rows_of(get(SelfChange, f"/agents/{agent_id}/self/changes", limit=limit), under="")
+        return rows_of(get(SelfChange, f"/agents/{segment(agent_id)}/self/changes", limit=limit), under="")
 
     @operation
     def versions(self, agent_id: Id) -> Call[Rows[SelfVersion]]:
         """Return the versions that can be compared and restored: the ten latest, and the birth."""
-        return rows_of(get(SelfVersion, f"/agents/{agent_id}/self/versions"), under="")
+        return rows_of(get(SelfVersion, f"/agents/{segment(agent_id)}/self/versions"), under="")
 
     @operation
     def diff(self, agent_id: Id, earlier: int, later: int | None = None) -> Call[VersionDiff]:
         """Compare two versions; the later one is the self of today by default."""
-        return get(VersionDiff, f"/agents/{agent_id}/self/diff", earlier=earlier, later=later)
+        return get(VersionDiff, f"/agents/{segment(agent_id)}/self/diff", earlier=earlier, later=later)
 
     @operation
     def roll_back(
@@ -128,4 +128,4 @@ class SelfHistory[C: (Arbor, AsyncArbor)](Group[C]):
     ) -> Call[Rollback]:
         """Restore parts of a self, by default all, as they were at a version. The rollback is a version too."""
         body = {"version": version, "reason": reason, "parts": parts or None}
-        return post(Rollback, f"/agents/{agent_id}/self/rollback", body)
+        return post(Rollback, f"/agents/{segment(agent_id)}/self/rollback", body)

@@ -101,7 +101,7 @@ class Proposals[C: (Arbor, AsyncArbor)](Group[C]):
     @listing
     def list(self, agent_id: Id, *, status: str | None = None) -> PagedCall[Proposal]:
         """List proposals, the latest first; `status="pending"`: those that wait for a decision."""
-        return listed(Proposal, f"/agents/{agent_id}/proposals", status=status)
+        return listed(Proposal, f"/agents/{segment(agent_id)}/proposals", status=status)
 
     @operation
     def add(
@@ -109,22 +109,34 @@ class Proposals[C: (Arbor, AsyncArbor)](Group[C]):
     ) -> Call[Proposal]:
         """Add a proposal. The agent decides it at its next heartbeat, unless a person does before."""
         body = {"content": content, "kind": kind, "confidence": confidence}
-        return post(Proposal, f"/agents/{agent_id}/proposals", body)
+        return post(Proposal, f"/agents/{segment(agent_id)}/proposals", body)
 
     @operation
     def accept(self, agent_id: Id, proposal_id: Id, *, reason: str = "") -> Call[Proposal]:
         """Accept a proposal and apply it; an accepted one stays as it is. Raises Conflict if it is rejected or expired."""
-        return post(Proposal, f"/agents/{agent_id}/proposals/{proposal_id}/accept", {"reason": reason})
+        return post(
+            Proposal,
+            f"/agents/{segment(agent_id)}/proposals/{segment(proposal_id)}/accept",
+            {"reason": reason},
+        )
 
     @operation
     def reject(self, agent_id: Id, proposal_id: Id, *, reason: str = "") -> Call[Proposal]:
         """Reject a proposal for good. Raises Conflict if it is decided or expired."""
-        return post(Proposal, f"/agents/{agent_id}/proposals/{proposal_id}/reject", {"reason": reason})
+        return post(
+            Proposal,
+            f"/agents/{segment(agent_id)}/proposals/{segment(proposal_id)}/reject",
+            {"reason": reason},
+        )
 
     @operation
     def defer(self, agent_id: Id, proposal_id: Id, *, reason: str = "") -> Call[Proposal]:
         """Defer the decision about a proposal. Raises Conflict if it is decided or expired."""
-        return post(Proposal, f"/agents/{agent_id}/proposals/{proposal_id}/defer", {"reason": reason})
+        return post(
+            Proposal,
+            f"/agents/{segment(agent_id)}/proposals/{segment(proposal_id)}/defer",
+            {"reason": reason},
+        )
 
 
 class Preferences[C: (Arbor, AsyncArbor)](Group[C]):
@@ -133,17 +145,17 @@ class Preferences[C: (Arbor, AsyncArbor)](Group[C]):
     @listing
     def list(self, agent_id: Id) -> PagedCall[Preference]:
         """List an agent's preferences by key."""
-        return listed(Preference, f"/agents/{agent_id}/preferences")
+        return listed(Preference, f"/agents/{segment(agent_id)}/preferences")
 
     @operation
     def set(self, agent_id: Id, key: str, value: str) -> Call[Preference]:
         """Set an agent's preference under a key."""
-        return put(Preference, f"/agents/{agent_id}/preferences/{segment(key)}", {"value": value})
+        return put(Preference, f"/agents/{segment(agent_id)}/preferences/{segment(key)}", {"value": value})
 
     @operation
-    def remove(self, agent_id: Id, key: str) -> Call[Preference]:
+    def remove(self, agent_id: Id, key: str) -> Call[Preference | None]:
         """Remove a preference, and return it."""
-        return delete(Preference, f"/agents/{agent_id}/preferences/{segment(key)}")
+        return delete(Preference, f"/agents/{segment(agent_id)}/preferences/{segment(key)}")
 
 
 class Selves[C: (Arbor, AsyncArbor)](Group[C]):
@@ -152,14 +164,14 @@ class Selves[C: (Arbor, AsyncArbor)](Group[C]):
     @operation
     def inner_state(self, agent_id: Id) -> Call[InnerState]:
         """Return an agent's drives and mood, now."""
-        return get(InnerState, f"/agents/{agent_id}/inner-state")
+        return get(InnerState, f"/agents/{segment(agent_id)}/inner-state")
 
     @listing
     def experiences(self, agent_id: Id) -> PagedCall[Experience]:
         """List an agent's actions with their outcomes and lessons, the latest first."""
-        return listed(Experience, f"/agents/{agent_id}/experiences")
+        return listed(Experience, f"/agents/{segment(agent_id)}/experiences")
 
     @listing
     def peers(self, agent_id: Id) -> PagedCall[Peer]:
         """List the people and agents that an agent deals with, by name."""
-        return listed(Peer, f"/agents/{agent_id}/peers")
+        return listed(Peer, f"/agents/{segment(agent_id)}/peers")

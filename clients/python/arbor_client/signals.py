@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from arbor_client.calls import Call, Id, PagedCall, Rows, delete, get, listed, post, rows_of
+from arbor_client.calls import Call, Id, PagedCall, Rows, delete, get, listed, post, rows_of, segment
 from arbor_client.groups import Group, listing, operation, streaming
 from arbor_client.json_values import encode
 from arbor_client.streams import StreamCall
@@ -124,7 +124,7 @@ class Webhooks[C: (Arbor, AsyncArbor)](Group[C]):
     @operation
     def get(self, webhook_id: Id) -> Call[Webhook]:
         """Return a webhook and the state of its delivery."""
-        return get(Webhook, f"/webhooks/{webhook_id}")
+        return get(Webhook, f"/webhooks/{segment(webhook_id)}")
 
     @operation
     def create(
@@ -137,19 +137,19 @@ class Webhooks[C: (Arbor, AsyncArbor)](Group[C]):
     @operation
     def pause(self, webhook_id: Id) -> Call[Webhook]:
         """Pause a webhook."""
-        return post(Webhook, f"/webhooks/{webhook_id}/pause")
+        return post(Webhook, f"/webhooks/{segment(webhook_id)}/pause")
 
     @operation
     def resume(self, webhook_id: Id) -> Call[Webhook]:
         """Resume a webhook after the last confirmed signal."""
-        return post(Webhook, f"/webhooks/{webhook_id}/resume")
+        return post(Webhook, f"/webhooks/{segment(webhook_id)}/resume")
 
     @operation
-    def delete(self, webhook_id: Id) -> Call[Webhook]:
+    def delete(self, webhook_id: Id) -> Call[Webhook | None]:
         """Delete a webhook."""
-        return delete(Webhook, f"/webhooks/{webhook_id}")
+        return delete(Webhook, f"/webhooks/{segment(webhook_id)}")
 
     @operation
     def rotate_secret(self, webhook_id: Id) -> Call[NewWebhook]:
         """Give a webhook a new secret, shown once; for a day its requests are also signed by the previous secret."""
-        return post(NewWebhook, f"/webhooks/{webhook_id}/secret")
+        return post(NewWebhook, f"/webhooks/{segment(webhook_id)}/secret")

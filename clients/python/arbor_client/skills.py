@@ -108,16 +108,16 @@ class Skills[C: (Arbor, AsyncArbor)](Group[C]):
         return put(SkillDetails, "/skills", {"text": text})
 
     @operation
-    def delete(self, name: str) -> Call[DeletedSkill]:
+    def delete(self, name: str) -> Call[DeletedSkill | None]:
         """Delete a skill of the tenant that no agent uses."""
         return delete(DeletedSkill, f"/skills/{segment(name)}")
 
     @operation
     def active(self, agent_id: Id) -> Call[Rows[Skill]]:
         """Return the skills that an agent follows, in the order of its prompts."""
-        return rows_of(get(Skill, f"/agents/{agent_id}/skills"))
+        return rows_of(get(Skill, f"/agents/{segment(agent_id)}/skills"))
 
     @operation
     def choose(self, agent_id: Id, names: Sequence[str]) -> Call[Rows[Skill]]:
         """Choose the skills that an agent follows, at most five. Raises Conflict for skills that do not fit its models."""
-        return rows_of(put(Skill, f"/agents/{agent_id}/skills", {"names": names}))
+        return rows_of(put(Skill, f"/agents/{segment(agent_id)}/skills", {"names": names}))

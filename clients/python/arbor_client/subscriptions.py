@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from arbor_client.calls import Call, Id, Rows, delete, get, post, rows_of
+from arbor_client.calls import Call, Id, Rows, delete, get, post, rows_of, segment
 from arbor_client.groups import Group, operation
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ class Subscriptions[C: (Arbor, AsyncArbor)](Group[C]):
     @operation
     def list(self, agent_id: Id) -> Call[Rows[Subscription]]:
         """Return the subscriptions of an agent."""
-        return rows_of(get(Subscription, f"/agents/{agent_id}/subscriptions"))
+        return rows_of(get(Subscription, f"/agents/{segment(agent_id)}/subscriptions"))
 
     @operation
     def add(
@@ -43,9 +43,9 @@ class Subscriptions[C: (Arbor, AsyncArbor)](Group[C]):
     ) -> Call[Subscription]:
         """Subscribe an agent to signals about itself (self), another agent (peer) or what agents share (shared)."""
         body = {"names": names, "source": source, "peer_id": peer_id}
-        return post(Subscription, f"/agents/{agent_id}/subscriptions", body)
+        return post(Subscription, f"/agents/{segment(agent_id)}/subscriptions", body)
 
     @operation
-    def remove(self, agent_id: Id, subscription_id: Id) -> Call[Subscription]:
+    def remove(self, agent_id: Id, subscription_id: Id) -> Call[Subscription | None]:
         """End a subscription of an agent."""
-        return delete(Subscription, f"/agents/{agent_id}/subscriptions/{subscription_id}")
+        return delete(Subscription, f"/agents/{segment(agent_id)}/subscriptions/{segment(subscription_id)}")

@@ -180,4 +180,4 @@ class Tokens[C: (Arbor, AsyncArbor)](Group[C]):
     @operation
     def revoke(self, token_id: Id) -> Call[ApiToken]:
         """Revoke a token, for good and at once."""
-        return post(ApiToken, f"/tokens/{token_id}/revoke")
+        return post(ApiToken, f"/tokens/{segment(token_id)}/revoke")

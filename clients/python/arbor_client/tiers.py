@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from arbor_client.calls import Call, Id, get, put
+from arbor_client.calls import Call, Id, get, put, segment
 from arbor_client.groups import Group, operation
 
 if TYPE_CHECKING:
@@ -117,24 +117,24 @@ class Tiers[C: (Arbor, AsyncArbor)](Group[C]):
     @operation
     def get(self, agent_id: Id) -> Call[TrustTier]:
         """Return an agent's trust tier and score."""
-        return get(TrustTier, f"/agents/{agent_id}/tier")
+        return get(TrustTier, f"/agents/{segment(agent_id)}/tier")
 
     @operation
     def set(self, agent_id: Id, *, tier: str, reason: str = "") -> Call[TrustTier]:
         """Set an agent's trust tier."""
-        return put(TrustTier, f"/agents/{agent_id}/tier", {"tier": tier, "reason": reason})
+        return put(TrustTier, f"/agents/{segment(agent_id)}/tier", {"tier": tier, "reason": reason})
 
     @operation
     def changes(self, agent_id: Id) -> Call[TierChanges]:
         """Return the latest changes of an agent's trust tier."""
-        return get(TierChanges, f"/agents/{agent_id}/tier/changes")
+        return get(TierChanges, f"/agents/{segment(agent_id)}/tier/changes")
 
     @operation
     def calibration(self, agent_id: Id) -> Call[Calibrations]:
         """Return how often an agent's accepted proposals proved right, by kind."""
-        return get(Calibrations, f"/agents/{agent_id}/calibration")
+        return get(Calibrations, f"/agents/{segment(agent_id)}/calibration")
 
     @operation
     def drift(self, agent_id: Id) -> Call[SelfDrift]:
         """Return the drift of an agent's values and traits since its birth."""
-        return get(SelfDrift, f"/agents/{agent_id}/drift")
+        return get(SelfDrift, f"/agents/{segment(agent_id)}/drift")

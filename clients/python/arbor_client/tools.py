@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from arbor_client.calls import Call, Id, PagedCall, delete, get, listed, post
+from arbor_client.calls import Call, Id, PagedCall, delete, get, listed, post, segment
 from arbor_client.groups import Group, listing, operation
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ class ToolServers[C: (Arbor, AsyncArbor)](Group[C]):
     @operation
     def get(self, server_id: Id) -> Call[ToolServer]:
         """Return an MCP server."""
-        return get(ToolServer, f"/tool-servers/{server_id}")
+        return get(ToolServer, f"/tool-servers/{segment(server_id)}")
 
     @operation
     def add(self, name: str, url: str, *, secret: str = "") -> Call[ToolServer]:
@@ -95,12 +95,12 @@ class ToolServers[C: (Arbor, AsyncArbor)](Group[C]):
     @operation
     def refresh(self, server_id: Id) -> Call[RefreshedServer]:
         """List the tools of a server. Tools that it has changed since they were allowed are suspended."""
-        return post(RefreshedServer, f"/tool-servers/{server_id}/refresh")
+        return post(RefreshedServer, f"/tool-servers/{segment(server_id)}/refresh")
 
     @operation
-    def remove(self, server_id: Id) -> Call[ToolServer]:
+    def remove(self, server_id: Id) -> Call[ToolServer | None]:
         """Remove an MCP server with its tools."""
-        return delete(ToolServer, f"/tool-servers/{server_id}")
+        return delete(ToolServer, f"/tool-servers/{segment(server_id)}")
 
 
 class Tools[C: (Arbor, AsyncArbor)](Group[C]):
@@ -114,7 +114,7 @@ class Tools[C: (Arbor, AsyncArbor)](Group[C]):
     @operation
     def get(self, tool_id: Id) -> Call[ToolDetails]:
         """Return a tool and the agents that may call it."""
-        return get(ToolDetails, f"/tools/{tool_id}")
+        return get(ToolDetails, f"/tools/{segment(tool_id)}")
 
     @operation
     def allow(
@@ -127,9 +127,9 @@ class Tools[C: (Arbor, AsyncArbor)](Group[C]):
     ) -> Call[ToolDetails]:
         """Allow a tool to all agents, or to chosen ones; with a fingerprint, only as it was when you read it."""
         body = {"cost": cost, "agent_ids": agent_ids, "fingerprint": fingerprint}
-        return post(ToolDetails, f"/tools/{tool_id}/allow", body)
+        return post(ToolDetails, f"/tools/{segment(tool_id)}/allow", body)
 
     @operation
     def deny(self, tool_id: Id) -> Call[Tool]:
         """Withdraw a tool from all agents."""
-        return post(Tool, f"/tools/{tool_id}/deny")
+        return post(Tool, f"/tools/{segment(tool_id)}/deny")

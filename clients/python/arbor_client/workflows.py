@@ -8,7 +8,19 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from arbor_client.calls import UNCHANGED, Call, Id, PagedCall, Unchanged, delete, get, listed, patch, post
+from arbor_client.calls import (
+    UNCHANGED,
+    Call,
+    Id,
+    PagedCall,
+    Unchanged,
+    delete,
+    get,
+    listed,
+    patch,
+    post,
+    segment,
+)
 from arbor_client.groups import Group, listing, operation
 
 if TYPE_CHECKING:
@@ -129,7 +141,7 @@ class Workflows[C: (Arbor, AsyncArbor)](Group[C]):
     @operation
     def get(self, workflow_id: Id, *, version: int | None = None) -> Call[WorkflowDefinition]:
         """Return a workflow with its definition, by default in the latest version."""
-        return get(WorkflowDefinition, f"/workflows/{workflow_id}", version=version)
+        return get(WorkflowDefinition, f"/workflows/{segment(workflow_id)}", version=version)
 
     @operation
     def create(
@@ -172,12 +184,12 @@ class Workflows[C: (Arbor, AsyncArbor)](Group[C]):
             "schedule": schedule,
             "enabled": enabled,
         }
-        return patch(Workflow, f"/workflows/{workflow_id}", body)
+        return patch(Workflow, f"/workflows/{segment(workflow_id)}", body)
 
     @operation
-    def delete(self, workflow_id: Id) -> Call[Workflow]:
+    def delete(self, workflow_id: Id) -> Call[Workflow | None]:
         """Delete a workflow with its versions and ended runs. Raises Conflict for one with open runs."""
-        return delete(Workflow, f"/workflows/{workflow_id}")
+        return delete(Workflow, f"/workflows/{segment(workflow_id)}")
 
     @operation
     def check(self, source: str) -> Call[DefinitionCheck]:
@@ -189,7 +201,9 @@ class Workflows[C: (Arbor, AsyncArbor)](Group[C]):
         self, workflow_id: Id, *, values: Mapping[str, Any] | None = None, key: str = ""
     ) -> Call[WorkflowRun]:
         """Start a run of the latest version with the values of its input; a second start by the same caller, key and input returns the first run."""
-        return post(WorkflowRun, f"/workflows/{workflow_id}/runs", {"values": values or {}, "key": key})
+        return post(
+            WorkflowRun, f"/workflows/{segment(workflow_id)}/runs", {"values": values or {}, "key": key}
+        )
 
     @listing
     def runs(self, *, workflow_id: Id | None = None, status: str | None = None) -> PagedCall[WorkflowRun]:
@@ -199,12 +213,12 @@ class Workflows[C: (Arbor, AsyncArbor)](Group[C]):
     @operation
     def run(self, run_id: Id) -> Call[RunWithSteps]:
         """Return a run with its steps and their outputs."""
-        return get(RunWithSteps, f"/workflow-runs/{run_id}")
+        return get(RunWithSteps, f"/workflow-runs/{segment(run_id)}")
 
     @operation
     def cancel(self, run_id: Id, *, reason: str = "") -> Call[WorkflowRun]:
         """Cancel an open run with its waiting step. Raises Conflict for one that has ended."""
-        return post(WorkflowRun, f"/workflow-runs/{run_id}/cancel", {"reason": reason})
+        return post(WorkflowRun, f"/workflow-runs/{segment(run_id)}/cancel", {"reason": reason})
 
     @listing
     def waiting(self) -> PagedCall[WorkflowStep]:
@@ -214,9 +228,9 @@ class Workflows[C: (Arbor, AsyncArbor)](Group[C]):
     @operation
     def approve(self, step_id: Id, *, reason: str = "") -> Call[WorkflowStep]:
         """Approve a waiting step. Raises Conflict for one that is decided."""
-        return post(WorkflowStep, f"/workflow-steps/{step_id}/approve", {"reason": reason})
+        return post(WorkflowStep, f"/workflow-steps/{segment(step_id)}/approve", {"reason": reason})
 
     @operation
     def deny(self, step_id: Id, *, reason: str = "") -> Call[WorkflowStep]:
         """Deny a waiting step. Raises Conflict for one that is decided."""
-        return post(WorkflowStep, f"/workflow-steps/{step_id}/deny", {"reason": reason})
+        return post(WorkflowStep, f"/workflow-steps/{segment(step_id)}/deny", {"reason": reason})

@@ -17,7 +17,7 @@ STOPPED_WITHIN_S = 20
 
 
 def down() -> None:
-    """Stop what `arbor up` runs from this data folder, and the processes that a killed `arbor up` left."""
+    """Stop what `arbor up` runs from this data folder, and the processes that a killed `arbor up` left. Raises ServerError for those that survive."""
     supervisor = RunFolder(data_dir()).supervisor()
     if supervisor is not None:
         # It may have ended in this moment, by Ctrl-C in its terminal.
@@ -26,6 +26,9 @@ def down() -> None:
         _wait(supervisor)
     orphans = find_orphans(data_dir())
     end_orphans(orphans)
+    if survivors := find_orphans(data_dir()):
+        named = ", ".join(str(process.pid) for process in survivors)
+        raise ServerError(f"Arbor has not stopped: of {data_dir()}, these processes still run: {named}")
     if supervisor is None and not orphans:
         click.echo(f"Arbor does not run from {data_dir()}.")
     else:

@@ -17,17 +17,17 @@ LEFT JOIN heartbeats_heartbeat h ON h.agent_id = a.id GROUP BY a.name, s.beats, 
 """
 # Done heartbeats whose energy does not follow from their costs and the heartbeat before.
 ENERGY = """
-WITH beat AS (
+WITH done AS (
     SELECT h.agent_id, h.number, h.energy_start, h.energy_end,
         (SELECT coalesce(sum((action ->> 'cost')::float), 0) FROM unpacked_action WHERE heartbeat_id = h.id) AS cost,
         lag(h.energy_end) OVER (PARTITION BY h.agent_id ORDER BY h.number) AS before
     FROM heartbeats_heartbeat h WHERE h.status = 'done'
 )
-SELECT a.name, beat.number FROM beat JOIN agents_agent a ON a.id = beat.agent_id
-JOIN agents_agentstate s ON s.agent_id = beat.agent_id
-WHERE beat.energy_end <> beat.energy_start - beat.cost
-    OR beat.before IS NOT NULL AND beat.energy_start <> least(20, beat.before + 10)
-    OR beat.number = s.beats AND s.energy <> beat.energy_end
+SELECT a.name, done.number FROM done JOIN agents_agent a ON a.id = done.agent_id
+JOIN agents_agentstate s ON s.agent_id = done.agent_id
+WHERE done.energy_end <> done.energy_start - done.cost
+    OR done.before IS NOT NULL AND done.energy_start <> least(20, done.before + 10)
+    OR done.number = s.beats AND s.energy <> done.energy_end
 """
 # Done heartbeats whose narrative is not one memory.
 NARRATIVES = """

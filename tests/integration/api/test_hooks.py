@@ -297,7 +297,7 @@ def test_a_hook_that_is_off_or_deleted_receives_nothing(ada: Agent) -> None:
     with tenant_transaction(ada.tenant_id):
         switch_hook(hook_id=made.hook.id, active=False, actor="test")
     assert request.post(made.hook.key).status_code == 403
-    assert "switched off" in reload(made.hook).last_refusal
+    assert "disabled" in reload(made.hook).last_refusal
     with tenant_transaction(ada.tenant_id):
         switch_hook(hook_id=made.hook.id, active=True, actor="test")
     assert request.post(made.hook.key).status_code == 202

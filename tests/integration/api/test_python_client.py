@@ -36,7 +36,9 @@ def test_a_program_uses_a_real_server(server: str, tenant: Tenant, templates: No
         with pytest.raises(arbor_client.Unprocessable) as caught:
             arbor.agents.create("x" * 200, template="Scout")
         assert any("name" in field for field in caught.value.fields)
-        assert arbor.agents.destroy(vega.id, confirm="Vega").id == vega.id
+        destroyed = arbor.agents.destroy(vega.id, confirm="Vega")
+        assert destroyed is not None
+        assert destroyed.id == vega.id
     with Arbor(server, "arbor_wrong") as stranger, pytest.raises(arbor_client.TokenInvalid):
         stranger.tenant.get()
 

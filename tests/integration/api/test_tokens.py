@@ -17,6 +17,7 @@ from apps.tenants.scope import tenant_transaction
 from arbor.access import generate_token
 from arbor.clock import FrozenClock
 from arbor.errors import TokenRefused
+from tests.factories.users import UserFactory
 from tests.support.api import Caller, caller_of
 
 
@@ -116,3 +117,9 @@ def test_requests_of_a_suspended_tenant_are_refused(tenant: Tenant, owner: Calle
     suspend_tenant(slug=tenant.slug, actor="test")
     response = owner.get("/agents")
     assert (response.status_code, "suspended" in response.json()["detail"]) == (403, True)
+
+
+def test_a_member_is_shown_by_the_stored_name(tenant: Tenant, owner: Caller) -> None:
+    UserFactory(username="ann")
+    response = owner.send("put", "/members/\N{FULLWIDTH LATIN SMALL LETTER A}nn", {"role": "viewer"})
+    assert (response.status_code, response.json()["username"]) == (200, "ann")

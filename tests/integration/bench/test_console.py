@@ -10,7 +10,7 @@ import pytest
 from django.conf import settings as used
 
 from apps.agents.services.templates import seed_builtin_templates
-from bench.console import fill, measure_pages
+from bench.console import count_rows, fill, measure_pages
 from bench.support.addresses import api_addresses, console_addresses
 from config.servers.postgres import EmbeddedPostgres
 
@@ -38,7 +38,7 @@ def test_pages_of_copied_agents_are_measured(session: psycopg.Connection[Any], s
     busy = fill(session, agents=AGENTS, tenants=3, heartbeats=HEARTBEATS, busy_heartbeats=BUSY_HEARTBEATS)
 
     # The five agents that were copied have had heartbeats too.
-    assert _count(session, "agents_agent") == AGENTS + 5
+    assert count_rows(session)["agents"] == AGENTS + 5
     assert _count(session, "heartbeats_heartbeat") == HEARTBEATS + 10 + BUSY_HEARTBEATS
     assert _count(session, "heartbeats_heartbeat", f"agent_id = '{busy.agent_id}'") == 2 + BUSY_HEARTBEATS
     for table, column, referred in REFERENCES:

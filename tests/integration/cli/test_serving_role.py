@@ -13,6 +13,7 @@ from django.db import connections, transaction
 
 from apps.agents.services.authority import ensure_system_authority, refuse_other_master_key
 from apps.tenants.scope import OWNER
+from config.cli import manage
 from config.cli.installation import prepare, serving_role
 from config.keys import KeySource
 from config.servers.ports import free_port
@@ -84,14 +85,16 @@ def test_a_database_is_not_prepared_for_an_unsafe_role(arbor: Arbor, monkeypatch
     assert "the serving role arbor owns tables" in ran.err
 
 
+@pytest.mark.parametrize("arguments", [("prepare", "--no-demo"), ("manage", "migrate")])
 @pytest.mark.parametrize("key", ["", "0123456789abcdef" * 4], ids=["none", "another"])
 def test_without_its_master_key_no_database_is_changed(
-    arbor: Arbor, monkeypatch: pytest.MonkeyPatch, settings: Any, key: str
+    arbor: Arbor, monkeypatch: pytest.MonkeyPatch, settings: Any, key: str, arguments: tuple[str, ...]
 ) -> None:
     ensure_system_authority()
     settings.ARBOR_MASTER_KEYS = KeySource(current_text=key)
-    monkeypatch.setattr(prepare, "call_command", lambda *_, **__: pytest.fail("the database was migrated"))
-    ran = arbor("prepare", "--no-demo")
+    for module, name in ((prepare, "call_command"), (manage, "execute_from_command_line")):
+        monkeypatch.setattr(module, name, lambda *_, **__: pytest.fail("the database was migrated"))
+    ran = arbor(*arguments)
     assert ran.code == 1
     assert "ARBOR_MASTER_KEY" in ran.err
 

@@ -131,7 +131,7 @@ def test_a_hook_is_changed_switched_rotated_and_deleted(
     )
     assert "ops is off" in text_of(operator.post(act, {"act": "off"}, follow=True))
     deliver(made, {"type": "alarm"}, message_id="msg_2")
-    assert "the hook is switched off" in text_of(operator.get(page_of(hook)))
+    assert "the hook is disabled" in text_of(operator.get(page_of(hook)))
     assert "ops is on" in text_of(operator.post(act, {"act": "on"}, follow=True))
     shown = text_of(operator.post(rotate))
     assert "whsec_" in shown

@@ -38,6 +38,7 @@ from arbor.signals import Signal, SignalName
 from tests.factories.contacts import SignalWebhookFactory
 from tests.integration.contacts.conftest import make_agent
 from tests.integration.contacts.receivers import Request, WebReceiver
+from tests.support.threads import await_blocked_session, in_own_connection
 
 
 def make_webhook(agent: Agent, url: str, **options: Any) -> WebhookWithSecret:
@@ -294,6 +295,23 @@ def resend(delivery: HookDelivery) -> None:
     """Request that the delivery is sent again."""
     with tenant_transaction(delivery.tenant_id):
         resend_delivery(delivery_id=delivery.id, actor="test")
+
+
+def test_a_resend_locks_the_webhook_before_the_delivery(
+    agent: Agent, messages: list[TaskMessage], web: WebReceiver
+) -> None:
+    webhook = make_webhook(agent, web.url).webhook
+    emit_goals(agent, "first")
+    run_posts(messages)
+    (delivery,) = deliveries_of(webhook)
+    with tenant_transaction(agent.tenant_id):
+        # Like a deletion, which locks the deliveries after their webhook.
+        SignalWebhook.objects.select_for_update().get(id=webhook.id)
+        resending = in_own_connection(lambda: resend(delivery))
+        await_blocked_session()
+        HookDelivery.objects.select_for_update(nowait=True).get(id=delivery.id)
+    resending.join(20)
+    assert deliveries_of(webhook)[0].status == "resending"
 
 
 def test_each_request_has_one_row_in_the_log(

@@ -22,6 +22,7 @@ from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import AlreadyExists, Invalid, LimitReached, NotFound, TransitionIllegal
 from arbor.goals.intents import IntentStatus
+from arbor.goals.plans import PlanDraft, StepDraft
 from arbor.goals.review import GoalFlag
 from arbor.goals.values import (
     FEELING_OF_PROGRESS,
@@ -49,7 +50,8 @@ def commit_intent(agent_id: UUID, *, tick_limit: int | None = None) -> Intent:
     """Add a goal with one intent, and return the intent."""
     backlog = lock_backlog(agent_id, now=NOW)
     goal = backlog.add(NewGoalRequest(title="Map", source=GoalSource.USER_REQUEST))
-    intent = backlog.commit(goal.id, action="recall", description="Recall the river.")
+    backlog.plan(goal.id, PlanDraft(steps=[StepDraft(action="recall", description="Recall the river.")]))
+    (intent,) = backlog.changes().new_intents
     intent.tick_limit = tick_limit
     save_backlog(backlog)
     return Intent.objects.get(id=intent.id)
@@ -165,7 +167,8 @@ def test_progress_and_failure_move_the_valence_of_a_goal(agent_id: UUID) -> None
     (view,) = view_goals(load_goals([agent_id])[agent_id], traits=None, now=NOW)["goals"]
     assert view.emotional_valence == FEELING_OF_PROGRESS
     backlog = lock_backlog(agent_id, now=NOW)
-    intent = backlog.commit(goal.id, action="recall", description="Look at it")
+    backlog.plan(goal.id, PlanDraft(steps=[StepDraft(action="recall", description="Look at it")]))
+    (intent,) = backlog.changes().new_intents
     backlog.record_attempt(intent.id, error="nothing was found")
     save_backlog(backlog)
     (view,) = view_goals(load_goals([agent_id])[agent_id], traits=None, now=NOW)["goals"]

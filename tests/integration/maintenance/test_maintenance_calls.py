@@ -17,7 +17,7 @@ from apps.calls.models import CallStatus, DailyUsage, ExternalCall
 from apps.calls.services.usage import budget_status_of
 from apps.heartbeats.services.calls.call_leases import lease_calls
 from apps.maintenance.services import purposes
-from apps.maintenance.services.consolidation import maintain_episodes
+from apps.maintenance.services.consolidation import SHORT_EPISODE, SUMMARY_BATCH, maintain_episodes
 from apps.maintenance.services.recovery import (
     failed_maintenance_calls,
     recover_maintenance_calls,
@@ -79,6 +79,18 @@ def test_no_maintenance_call_starts_without_daily_budget(
     recover_maintenance_calls()
     fleet.run()
     assert only_call(agent).status == CallStatus.COMPLETE
+
+
+def test_long_episodes_without_daily_budget_delay_no_short_one(agent: Agent, fleet: Fleet) -> None:
+    with tenant_transaction(agent.tenant_id):
+        AgentPolicy.objects.create(tenant_id=agent.tenant_id, agent=agent, daily_tokens=0)
+    for number in range(SUMMARY_BATCH):
+        remember_talk(agent, session=f"talk {number}")
+    remember_talk(agent, *TALK[:SHORT_EPISODE], session="short")
+    close_and_settle(agent)
+    maintain_episodes()
+    assert fleet.messages == []
+    assert [episode.session for episode in episodes_of(agent) if episode.summary] == ["short"]
 
 
 def test_a_call_by_rules_is_enqueued_without_daily_budget(agent: Agent, fleet: Fleet, settings: Any) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from apps.agents.models import Agent
@@ -55,6 +57,23 @@ def test_a_heartbeat_signals_its_start_steps_and_end(fleet: Fleet, agent: Agent,
     assert (ended["status"], ended["number"], ended["actions"]) == ("done", heartbeat.number, 1)
     # No text of the mind leaves it by a signal.
     assert "reef" not in str([record.data for record in signals])
+
+
+def test_effects_of_a_heartbeat_of_one_leg_come_before_its_end(
+    fleet: Fleet, agent: Agent, scripted: Script, settings: Any
+) -> None:
+    scripted(REST)
+    # No prompt fits: the heartbeat fails before it asks the model.
+    settings.ARBOR_MODEL_CONTEXT = 512
+    cursor = signals_of(agent)[-1].cursor
+    heartbeat = run_heartbeat(fleet, agent)
+
+    signals = signals_of(agent, after=cursor)
+    names = [record.name for record in signals]
+    assert SignalName.HEARTBEAT_STEP not in names
+    assert (names[0], names[-1]) == (SignalName.HEARTBEAT_STARTED, SignalName.HEARTBEAT)
+    assert SignalName.RECALLED in names
+    assert {record.heartbeat_id for record in signals} == {heartbeat.id}
 
 
 def test_a_batch_writes_its_signals_with_its_heartbeats(

@@ -10,6 +10,7 @@ import pytest
 
 import bench.__main__  # noqa: F401 (declares the benchmarks)
 from bench.goals import BAR_MS, measure
+from bench.locomo import place_of
 from bench.support.figures import quantile
 from bench.support.runner import cli
 
@@ -20,6 +21,10 @@ def test_a_quantile_lies_between_its_neighbors() -> None:
     assert quantile([4.0, 1.0, 2.0, 3.0], 0.5) == 2.5
     assert quantile([1.0], 0.95) == 1.0
     assert quantile([], 0.95) == 0.0
+
+
+def test_turns_of_a_dialog_are_in_the_order_of_their_numbers() -> None:
+    assert sorted(["D10:1", "D1:10", "D1:2"], key=place_of) == ["D1:2", "D1:10", "D10:1"]
 
 
 #: Print the help of each benchmark, all in one process.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 from pathlib import Path
 
@@ -31,3 +32,13 @@ def test_a_developers_models_and_settings_reach_no_process(
     assert {name: environment[name] for name in OF_PROVIDERS} == dict.fromkeys(OF_PROVIDERS, "")
     assert [name for name in OF_PROVIDERS if f"{name}_FILE" in environment] == []
     assert environment["ARBOR_ENV_FILE"] == ""
+
+
+def test_a_process_enters_no_settings_of_a_developer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(
+        os, "environ", {"PATH": "/bin", "ARBOR_HEARTBEAT_INTERVAL": "1", "OPENAI_API_KEY": "x"}
+    )
+    installation = Installation(settings={"ARBOR_PREPARED_STATEMENTS": "true"})
+    installation.enter_environment()
+    assert os.environ == {"PATH": "/bin", **installation.env}

@@ -309,7 +309,29 @@ def test_a_name_is_one_segment_of_a_path(run: Run) -> None:
     assert server.requests[0].url.raw_path == b"/api/v1/members/a%2Fb%20c"
 
 
-@pytest.mark.parametrize("name", [".", ".."])
+def test_an_id_is_one_segment_of_a_path(run: Run) -> None:
+    server = ScriptedServer(ok(AGENT))
+    run(server, lambda client: client.agents.pause("a/../b?c"))
+    assert server.requests[0].url.raw_path == b"/api/v1/agents/a%2F..%2Fb%3Fc/pause"
+
+
+@pytest.mark.parametrize("lost", [httpx.ReadTimeout("late"), 502, 503])
+def test_a_repeated_deletion_that_finds_nothing_is_done(run: Run, lost: int | Exception) -> None:
+    first = lost if isinstance(lost, Exception) else problem(lost, "gateway")
+    server = ScriptedServer(first, problem(404, "not-found"))
+    assert run(server, lambda client: client.webhooks.delete("a")) is None
+    assert len(server.requests) == 2
+
+
+@pytest.mark.parametrize("refused", [httpx.ConnectError("away"), 429])
+def test_a_deletion_that_was_not_executed_finds_nothing(run: Run, refused: int | Exception) -> None:
+    first = refused if isinstance(refused, Exception) else problem(refused, "too-many-requests")
+    server = ScriptedServer(first, problem(404, "not-found"))
+    with pytest.raises(client_package.Missing):
+        run(server, lambda client: client.webhooks.delete("a"))
+
+
+@pytest.mark.parametrize("name", ["", ".", ".."])
 def test_a_name_of_dots_reaches_no_other_address(run: Run, name: str) -> None:
     # The HTTP library would resolve it: `/agents/a/boundaries/..` is the agent itself.
     server = ScriptedServer(httpx.Response(204))

@@ -20,7 +20,7 @@ from tornado.options import options
 
 import config.cli.kit.with_django  # noqa: F401
 from arbor.errors import ServerError
-from config.cli.installation import api, celery_process, flower, prepare, status, up, web
+from config.cli.installation import api, celery_process, down, flower, prepare, status, up, web
 from config.cli.kit import tenancy
 from config.cli.main import main
 from config.supervisor.run_folder import RunFolder
@@ -118,6 +118,17 @@ def test_up_gives_no_two_servers_one_port(monkeypatch: pytest.MonkeyPatch, tmp_p
             RunFolder(tmp_path), only=frozenset({"web", "api", "flower"}), demo=False, web_port=None
         )
     assert len({used, plan.web_port, plan.api_port, plan.flower_port}) == 4
+
+
+def test_down_names_processes_that_survive(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(down, "data_dir", lambda: tmp_path)
+    monkeypatch.setattr(down, "find_orphans", lambda _: [SimpleNamespace(pid=4711)])
+    monkeypatch.setattr(down, "end_orphans", list)
+    assert run("down") == 1
+    printed = capsys.readouterr()
+    assert (printed.out, "4711" in printed.err) == ("", True)
 
 
 @pytest.mark.parametrize(("option", "count"), [("--demo", 1), ("--no-demo", 0)])

@@ -10,6 +10,7 @@ import pytest
 
 from arbor.errors import AlreadyExists, ArborError, Invalid, LimitReached, NotFound, TransitionIllegal
 from arbor.goals.backlog import Backlog
+from arbor.goals.commitments import require_active
 from arbor.goals.intents import MAX_ATTEMPTS, STALE_LOCK, IntentStatus
 from arbor.goals.plans import MAX_STEPS, PlanStatus, StepStatus
 from arbor.goals.rows import IntentRow
@@ -148,7 +149,10 @@ def test_a_closed_goal_closes_its_plans_and_intents() -> None:
 def test_only_an_active_goal_is_broken_into_intents(state: GoalState) -> None:
     goal = goal_row(state=state)
     with pytest.raises(TransitionIllegal, match=f"only an active goal .*; 'Map' is {state}"):
-        backlog_of(goal).commit(goal.id, action="recall", description="Recall it.")
+        require_active(goal)
+    backlog = backlog_of(goal)
+    backlog.plan(goal.id, draft_of("a"))
+    assert new_intents(backlog) == []
 
 
 @pytest.mark.parametrize(

@@ -213,6 +213,25 @@ def test_a_permitted_action_has_complete_and_clean_parameters() -> None:
     assert connect.params["relation"] == "derived_from"
 
 
+@pytest.mark.parametrize(
+    ("judged", "ignored"),
+    [
+        ({"target": "memory", "content": "c", "reason": "r"}, ["content", "reason"]),
+        ({"target": "memory", "verdict": "revise", "content": "c", "confidence": 1}, ["confidence"]),
+        ({"target": "memory", "verdict": "doubt", "importance": 0.1}, ["importance"]),
+        ({"target": "belief", "verdict": "doubt", "confidence": 0.1}, []),
+        ({"target": "belief", "verdict": "keep", "confidence": 0.9}, ["confidence"]),
+        ({"target": "cluster", "verdict": "revise", "content": "c", "importance": 1}, ["importance"]),
+    ],
+)
+def test_maintain_lists_parameters_of_other_verdicts(judged: dict[str, Any], ignored: list[str]) -> None:
+    proposed = ProposedAction(action="maintain", params={"id": "x", "reason": "r", **judged})
+    (decision,) = decide([proposed], DecisionLimits(allowed=ALL, energy=20, budget=EnergyBudget()))
+    assert decision.verdict is DecisionVerdict.RUN, decision.reason
+    assert sorted(decision.ignored) == ignored
+    assert all(not decision.params[name] for name in ignored)
+
+
 def test_a_decision_preserves_the_reasons_of_the_model() -> None:
     proposed = ProposedAction(action="rest", params={}, reasoning="tired", goal_id="g", intent_id="i")
 

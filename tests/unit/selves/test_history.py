@@ -41,9 +41,9 @@ HISTORY = (
 @pytest.mark.parametrize(
     ("before", "after", "act"),
     [
-        ({}, {"name": "harm", "enabled": False}, "switched off"),
-        ({"name": "harm", "enabled": False}, {}, "switched on"),
-        ({"name": "harm", "enabled": True}, {"name": "harm", "enabled": False}, "switched off"),
+        ({}, {"name": "harm", "enabled": False}, "disabled"),
+        ({"name": "harm", "enabled": False}, {}, "enabled"),
+        ({"name": "harm", "enabled": True}, {"name": "harm", "enabled": False}, "disabled"),
         ({}, {"name": "harm", "enabled": True}, "added"),
         ({"name": "harm", "enabled": True}, {}, "removed"),
     ],

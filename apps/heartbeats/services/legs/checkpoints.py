@@ -14,7 +14,7 @@ from apps.calls.services.leased_calls import execution_message
 from apps.heartbeats.models import Heartbeat, HeartbeatStatus
 from apps.heartbeats.services.calls.questions import packed_question
 from apps.heartbeats.services.legs.members import LeasedHeartbeat
-from apps.heartbeats.services.legs.signals import end_signal, signal_values, step_signal
+from apps.heartbeats.services.legs.signals import end_signal, end_signals, signal_values, step_signal
 from apps.heartbeats.services.reports.trace import step_json
 from apps.queues import enqueue
 from apps.signals.services.emission import INSERT_BATCHES
@@ -169,15 +169,21 @@ def suspend(members: Sequence[LeasedHeartbeat], signals: list[Signal]) -> None:
     enqueue(*messages)
 
 
-def finish(members: Sequence[LeasedHeartbeat], signals: list[Signal]) -> None:
+def finish(members: Sequence[LeasedHeartbeat], signals: list[Signal], *, with_ends: bool) -> None:
     """End heartbeats with their pending signals, and release their schedules. One statement for all.
 
-    Raises StaleLease when another worker has one of the leases.
+    `with_ends`: with the signals of their ends too. Raises StaleLease when another worker has one of the leases.
     """
     if not members:
         return
     endings = [_ending(member) for member in members]
-    _release(endings, _signals_of_end(endings, signals), rows=_rows(endings), written=len(endings))
+    signaled = signal_values(
+        members,
+        signals,
+        last=end_signals(members) if with_ends else [],
+        without_start={member.agent.id for member in members if member.ended_as == HeartbeatStatus.SKIPPED},
+    )
+    _release(endings, signaled, rows=_rows(endings), written=len(endings))
 
 
 def end_unloaded(member: LeasedHeartbeat, *, reason: str) -> None:
@@ -208,7 +214,8 @@ def end_unloaded(member: LeasedHeartbeat, *, reason: str) -> None:
         if not heartbeat.update(step=member.step + 1, epoch=member.epoch, **values):
             raise StaleLease
     ending = _Ending(member=member, status=HeartbeatStatus.FAILED, heartbeat=None, reason=why)
-    _release([ending], _signals_of_end([ending], []), rows=_NO_ROWS, written=0)
+    signaled = signal_values([member], [], last=[end_signal(member, HeartbeatStatus.FAILED, None)])
+    _release([ending], signaled, rows=_NO_ROWS, written=0)
 
 
 def _release(
@@ -246,12 +253,6 @@ def _release(
             own_ms=round(member.own_ms, 1),
             **({"reason": ending.reason} if ending.reason else {}),
         )
-
-
-def _signals_of_end(endings: Sequence[_Ending], signals: list[Signal]) -> dict[str, Any]:
-    ends = [end_signal(ending.member, ending.status, ending.heartbeat) for ending in endings]
-    skipped = {ending.member.agent.id for ending in endings if ending.status is HeartbeatStatus.SKIPPED}
-    return signal_values([ending.member for ending in endings], signals, last=ends, without_start=skipped)
 
 
 def _ending(member: LeasedHeartbeat) -> _Ending:

@@ -22,7 +22,7 @@ from apps.heartbeats.services.legs.causes import outcome_relations
 from apps.heartbeats.services.legs.checkpoints import end_unloaded, finish, suspend
 from apps.heartbeats.services.legs.fetching import Fetcher
 from apps.heartbeats.services.legs.members import LeasedHeartbeat
-from apps.heartbeats.services.legs.signals import effect_signals
+from apps.heartbeats.services.legs.signals import effect_signals, end_signals, with_heartbeats
 from apps.knowledge.services.signal_reading import advance_positions
 from apps.memories.services.recall.activation import record_recalls
 from apps.memories.services.retention.buffer import add_to_buffers
@@ -91,22 +91,22 @@ def commit(
     ]
     if rowless:
         charge()
-        _write_progress(rowless, signals)
+        _write_progress(rowless, signals, with_ends=False)
     save_backlogs([backlog for heartbeat in heartbeats if (backlog := heartbeat.effects.backlog) is not None])
     agents_at_new_level = _write_references(heartbeats)
     signals += effect_signals(members, agents_at_new_level=agents_at_new_level)
     write_agent_states(members, states)
     if not rowless:
         charge()
-    _write_progress([member for member in members if member not in rowless], signals)
-    # Those of agents outside of the batch, such as of the receiver of a message.
-    write_signals(signals)
+    _write_progress([member for member in members if member not in rowless], signals, with_ends=True)
+    # Those of effects whose heartbeats have their rows already, and of agents outside of the batch, such as the receiver of a message.
+    write_signals(with_heartbeats([*signals, *end_signals(rowless)], rowless))
     signals.clear()
 
 
-def _write_progress(members: Sequence[LeasedHeartbeat], signals: list[Signal]) -> None:
+def _write_progress(members: Sequence[LeasedHeartbeat], signals: list[Signal], *, with_ends: bool) -> None:
     suspend([member for member in members if member.ended_as is None], signals)
-    finish([member for member in members if member.ended_as is not None], signals)
+    finish([member for member in members if member.ended_as is not None], signals, with_ends=with_ends)
 
 
 def _write_memories(heartbeats: Sequence[HeartbeatState], fetcher: Fetcher) -> None:

@@ -29,6 +29,26 @@ def effect_signals(
     ]
 
 
+def end_signals(members: Iterable[LeasedHeartbeat]) -> list[Signal]:
+    """Return the signals of the ends of those of the heartbeats that have ended."""
+    return [
+        end_signal(member, member.ended_as, member.heartbeat)
+        for member in members
+        if member.ended_as is not None
+    ]
+
+
+def with_heartbeats(signals: Iterable[Signal], members: Iterable[LeasedHeartbeat]) -> list[Signal]:
+    """Return the signals, of which those of the members' agents name their heartbeats."""
+    heartbeats: dict[UUID | None, UUID] = {member.agent.id: member.heartbeat_id for member in members}
+    return [
+        replace(emitted, heartbeat_id=heartbeats[emitted.agent_id])
+        if emitted.heartbeat_id is None and emitted.agent_id in heartbeats
+        else emitted
+        for emitted in signals
+    ]
+
+
 def step_signal(member: LeasedHeartbeat) -> Signal:
     """Return the signal of a heartbeat that waits for a model."""
     heartbeat, suspension = member.heartbeat, member.progress.suspension
@@ -70,20 +90,17 @@ def signal_values(
     """Return the parameters of `INSERT_BATCHES` for the signals of the members' agents, each agent's in order.
 
     Those of the pending signals are removed from `pending`; signals of other members need the ids of their own heartbeats.
-    The first leg of a heartbeat begins with its start, unless `without_start` names the agent; each ends with its `last`
-    signal.
+    The first leg of a heartbeat begins with its start, unless `without_start` names the agent, and ends with its `last` signal.
     """
-    heartbeats: dict[UUID | None, UUID] = {member.agent.id: member.heartbeat_id for member in members}
-    own = [emitted for emitted in pending if emitted.agent_id in heartbeats]
-    pending[:] = [emitted for emitted in pending if emitted.agent_id not in heartbeats]
+    agents = {member.agent.id for member in members}
+    own = [emitted for emitted in pending if emitted.agent_id in agents]
+    pending[:] = [emitted for emitted in pending if emitted.agent_id not in agents]
     starts = [
         signal(SignalName.HEARTBEAT_STARTED, member.agent.id, member.heartbeat_id, trigger=member.trigger)
         for member in members
         if member.step is None and member.agent.id not in without_start
     ]
     by_agent: dict[UUID | None, list[Signal]] = {}
-    for emitted in chain(starts, own, last):
-        if emitted.heartbeat_id is None:
-            emitted = replace(emitted, heartbeat_id=heartbeats[emitted.agent_id])
+    for emitted in with_heartbeats(chain(starts, own, last), members):
         by_agent.setdefault(emitted.agent_id, []).append(emitted)
     return batch_values(chain.from_iterable(by_agent.values()))

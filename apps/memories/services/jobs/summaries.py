@@ -60,17 +60,19 @@ def agents_with_unsummarized() -> str:
 
 
 def unsummarized_episodes(
-    agent_id: UUID, *, limit: int, without: Collection[UUID] = ()
+    agent_id: UUID, *, limit: int, without: Collection[UUID] = (), max_size: int | None = None
 ) -> list[UnsummarizedEpisode]:
     """Return up to `limit` episodes to summarize, in the order in which they were closed.
 
-    They are locked until the transaction ends; episodes locked by others are skipped. Two statements.
+    With a `max_size`, those of at most this number of memories. They are locked until the transaction ends; episodes locked by others are skipped. Two statements.
     """
     # A clock that ran ahead may have written an end in the future: such an episode does not wait.
     settled = Q(ended_at__lt=Now() - SUMMARY_DELAY) | Q(ended_at__gt=Now() + SUMMARY_DELAY)
     episodes = Episode.objects.filter(
         settled, agent_id=agent_id, summarized_at=None, failures__lt=MAX_FAILURES
     ).exclude(id__in=list(without))
+    if max_size is not None:
+        episodes = episodes.filter(size__lte=max_size)
     locked = episodes.order_by("ended_at", "id").select_for_update(skip_locked=True)
     sizes: dict[UUID, int] = dict(locked.values_list("id", "size")[:limit])
     # One character more than a prompt shows, to detect longer texts.

@@ -113,8 +113,13 @@ def test_terms_that_cannot_work_change_nothing(agent: Agent) -> None:
         set_energy(agent, decay=1)
     with pytest.raises(Invalid, match="rest is always free"):
         set_tenant_energy(slug=slug_of(agent), changes={"costs": {"rest": 2}}, actor="test")
+    set_energy(agent, maximum=None, regeneration=15, costs=None)
+    with pytest.raises(
+        Invalid, match=f"the agent {agent.name} has .* of its own: .* at most the maximum of 12, got 15"
+    ):
+        set_tenant_energy(slug=slug_of(agent), changes={"maximum": 12}, actor="test")
     with tenant_transaction(agent.tenant_id):
-        assert policy_of(agent.id).energy == {"maximum": 30.0, "costs": {"recall": 25}}
+        assert policy_of(agent.id).energy == {"regeneration": 15.0}
         assert Tenant.objects.get(id=agent.tenant_id).energy == {}
 
 

@@ -304,6 +304,14 @@ def test_a_reply_updates_goals(update: dict[str, Any], kinds: list[str], state: 
     assert row.state is state
 
 
+def test_the_reason_for_a_completion_is_recorded() -> None:
+    row = goal_row("reef")
+    update = GoalUpdate(goal_id=str(row.id), progress=1, note="sounded", reason="the chart is drawn")
+    heartbeat, _ = run_with_backlog(goals, heartbeat_of(reply=Reply(goal_updates=[update])), backlog_of(row))
+    changes = [change.change for change in heartbeat.present.goal_changes]
+    assert changes == ["100% done: sounded", "the chart is drawn"]
+
+
 def test_a_reply_adds_goals_and_lists_refused_ones() -> None:
     backlog = backlog_of(goal_row("reef"))
     reply = Reply(
