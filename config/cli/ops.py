@@ -27,7 +27,7 @@ from config.cli.kit.declarations import ExitCode, Output
 from config.cli.kit.output import print_note
 from config.cli.kit.tenancy import ChosenAgent, actor, choose_agent, choose_tenant, with_optional_agent
 from config.cli.kit.text_files import read_text
-from config.cli.kit.values import by_name, json_or_text
+from config.cli.kit.values import index_by_name, json_or_text
 
 #: The largest file of replies or of a graph, which is read at once.
 _MAX_BYTES = 1_000_000
@@ -157,7 +157,7 @@ def _parse_pairs(option: str, texts: Iterable[str]) -> dict[str, str]:
         if not equals or not name:
             raise click.UsageError(f"{option} takes NAME=VALUE, got {pair!r}")
         pairs.append((name, value))
-    return by_name(pairs, option=option)
+    return index_by_name(pairs, option=option)
 
 
 def _require_node(name: str, nodes: Iterable[str]) -> str:

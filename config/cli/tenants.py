@@ -22,7 +22,7 @@ from apps.tenants.models import Membership, Role, Tenant
 from apps.tenants.scope import OPS
 from apps.tenants.services import tenant_by_slug
 from arbor.agents.energy import EnergyTerms
-from config.cli.agents.policy import DAILY_LIMITS, amount, energy_changes
+from config.cli.agents.policy import DAILY_LIMITS, energy_changes, format_amount
 from config.cli.kit.columns import OutputColumn, listing
 from config.cli.kit.declarations import Output
 from config.cli.kit.tenancy import actor
@@ -90,7 +90,7 @@ def limit(slug: str, **parameters: Any) -> Output:
     changed = limit_tenant(slug=slug, limits=limits, actor=actor()) if limits else tenant_by_slug(slug)
     limits_now = {name: getattr(changed, name) for name in DAILY_LIMITS}
     words = ", ".join(
-        f"{DAILY_LIMITS[name]} {'unlimited' if value is None else amount(value)}"
+        f"{DAILY_LIMITS[name]} {'unlimited' if value is None else format_amount(value)}"
         for name, value in limits_now.items()
     )
     return Output({"slug": slug, **limits_now}, text=f"In a day, {slug} may use: {words}.")

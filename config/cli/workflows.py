@@ -30,7 +30,7 @@ from config.cli.kit.tenancy import (
     named_or_default_tenant,
 )
 from config.cli.kit.text_files import read_text
-from config.cli.kit.values import by_name, json_or_text
+from config.cli.kit.values import index_by_name, json_or_text
 
 _COLUMNS = (
     OutputColumn("id"),
@@ -137,10 +137,8 @@ def change(
     source = read_text(file) if file is not None else None
     tenant_id = tenant_of_name(Workflow, name, tenant_slug)
     with tenant_transaction(tenant_id):
-        # Locked before it is read: what is not given of the schedule stays as another change has left it.
-        row = definitions.lock_workflow(find_workflow(name).id)
-        request = _build_request("", source, enabled=enabled, current=row, **options)
-        row = definitions.change_workflow(workflow_id=row.id, request=request, actor=actor())
+        request = _build_request("", source, enabled=enabled, **options)
+        row = definitions.change_workflow(workflow_id=find_workflow(name).id, request=request, actor=actor())
         state = "enabled" if row.enabled else "disabled"
         planned = f"; the next run starts {format_relative_time(row.next_run_at)}" if row.next_run_at else ""
         tenant = Tenant.objects.get(id=tenant_id)
@@ -259,30 +257,22 @@ def _decide(tenant: Tenant, step_id: str, *, approved: bool, reason: str) -> Out
     return Output({"tenant": tenant.slug, **row_to_dict(step, _STEP_COLUMNS)}, text=text)
 
 
-def _build_request(
-    name: str, source: str | None, *, enabled: bool | None, current: Workflow | None = None, **options: Any
-) -> WorkflowRequest:
+def _build_request(name: str, source: str | None, *, enabled: bool | None, **options: Any) -> WorkflowRequest:
     return WorkflowRequest(
         name=name,
         source=source,
         description=options["description"],
         agent=options["agent"],
-        schedule=_build_schedule(options["cron"], options["zone"], options["values"], current),
+        schedule=_build_schedule(options["cron"], options["zone"], options["values"]),
         enabled=enabled,
     )
 
 
-def _build_schedule(
-    cron: str | None, zone: str | None, values: Sequence[str], current: Workflow | None
-) -> WorkflowSchedule | None:
-    """Return the schedule of the options, completed from that of the workflow; None if no option is given."""
+def _build_schedule(cron: str | None, zone: str | None, values: Sequence[str]) -> WorkflowSchedule | None:
+    """Return the parts of a schedule that options give; None if no option is given."""
     if cron is None and zone is None and not values:
         return None
-    return WorkflowSchedule(
-        cron=cron if cron is not None else current.cron if current else "",
-        zone=zone if zone is not None else current.zone if current else "UTC",
-        input=_parse_values(values) if values or current is None else current.scheduled_input,
-    )
+    return WorkflowSchedule(cron=cron, zone=zone, input=_parse_values(values) if values else None)
 
 
 def _parse_values(written: Sequence[str]) -> dict[str, Any]:
@@ -293,7 +283,7 @@ def _parse_values(written: Sequence[str]) -> dict[str, Any]:
         if not separator or not name.strip():
             raise click.UsageError(f"a value of the input is NAME=VALUE, got {item!r}")
         values.append((name.strip(), json_or_text(text)))
-    return by_name(values, option="--input")
+    return index_by_name(values, option="--input")
 
 
 def _workflow_output(tenant: Tenant, row: Workflow, verb: str) -> Output:

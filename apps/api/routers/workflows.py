@@ -125,12 +125,9 @@ class ScheduleInput(Input):
     zone: Annotated[str, Field(max_length=60)] = "UTC"
     input: dict[str, Any] = {}
 
-    def value(self, current: Workflow | None) -> WorkflowSchedule:
-        """Return the schedule; parts that are left out are those of the current workflow, if there is one."""
-        parts = (
-            {"cron": current.cron, "zone": current.zone, "input": current.scheduled_input} if current else {}
-        )
-        return WorkflowSchedule(**(parts | self.model_dump(exclude_unset=True)))
+    def value(self) -> WorkflowSchedule:
+        """Return the parts of the schedule that are given."""
+        return WorkflowSchedule(**self.model_dump(exclude_unset=True))
 
 
 class WorkflowInput(Input):
@@ -205,7 +202,7 @@ def list_workflows(request: HttpRequest, page: Paging) -> ListPage[WorkflowResou
 def add_workflow(request: HttpRequest, payload: WorkflowInput) -> Status[WorkflowResource]:
     """Create a workflow with its first version."""
     row = definitions.create_workflow(
-        request=_workflow_request(payload.name, payload, None), actor=access_of(request).actor
+        request=_workflow_request(payload.name, payload), actor=access_of(request).actor
     )
     return Status(201, WorkflowResource.model_validate(row))
 
@@ -238,11 +235,9 @@ def show_workflow(request: HttpRequest, workflow_id: UUID, version: int | None =
 @router.patch("/workflows/{uuid:workflow_id}", response=WorkflowResource, summary="Change a workflow")
 def change_workflow(request: HttpRequest, workflow_id: UUID, change: WorkflowChange) -> WorkflowResource:
     """Change a workflow. A changed definition becomes a new version, which new runs use."""
-    # Locked before it is read: parts of the schedule that are left out are those of the change before.
-    current = definitions.lock_workflow(workflow_id)
     row = definitions.change_workflow(
         workflow_id=workflow_id,
-        request=_workflow_request("", change, current),
+        request=_workflow_request("", change),
         actor=access_of(request).actor,
     )
     return WorkflowResource.model_validate(row)
@@ -327,14 +322,12 @@ def decide_step(
     return WorkflowStepResource.model_validate(step)
 
 
-def _workflow_request(
-    name: str, payload: WorkflowInput | WorkflowChange, current: Workflow | None
-) -> WorkflowRequest:
+def _workflow_request(name: str, payload: WorkflowInput | WorkflowChange) -> WorkflowRequest:
     return WorkflowRequest(
         name=name,
         source=payload.source,
         description=payload.description,
         agent=payload.agent,
-        schedule=payload.schedule.value(current) if payload.schedule else None,
+        schedule=payload.schedule.value() if payload.schedule else None,
         enabled=payload.enabled,
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
@@ -48,12 +48,12 @@ _NAME = re.compile(rf"[a-z0-9][a-z0-9_-]{{0,{NAME_LENGTH - 1}}}")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class WorkflowSchedule:
-    """The times of scheduled runs, and their input."""
+    """The times of scheduled runs, and their input; a part that is None stays, or is the default of a new workflow."""
 
     #: Five fields of cron; empty: never.
-    cron: str = ""
-    zone: str = "UTC"
-    input: Mapping[str, Any] = field(default_factory=dict)
+    cron: str | None = None
+    zone: str | None = None
+    input: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -212,14 +212,21 @@ def _apply(workflow: Workflow, request: WorkflowRequest) -> None:
             find_agent(name)
         check_step_models(definition)
     if request.schedule is not None:
-        schedule = request.schedule
-        workflow.cron, workflow.zone = _valid_cron(schedule.cron), find_time_zone(schedule.zone or "UTC").key
-        workflow.scheduled_input = _storable_input(schedule.input)
+        _apply_schedule(workflow, request.schedule)
     if workflow.cron:
         source = request.source if request.source is not None else version_of(workflow).source
         check_input(read_definition(source), workflow.scheduled_input)
     if workflow.next_run_at is None or _times(workflow) != times_before:
         plan_next_run(workflow, after=datetime.now(UTC))
+
+
+def _apply_schedule(workflow: Workflow, schedule: WorkflowSchedule) -> None:
+    if schedule.cron is not None:
+        workflow.cron = _valid_cron(schedule.cron)
+    if schedule.zone is not None:
+        workflow.zone = find_time_zone(schedule.zone or "UTC").key
+    if schedule.input is not None:
+        workflow.scheduled_input = _storable_input(schedule.input)
 
 
 def _times(workflow: Workflow) -> tuple[object, ...]:

@@ -18,7 +18,7 @@ from arbor.heartbeat.budgets import ActionCountBudget, TickBudget, budget_of
 from config.cli.kit.declarations import Output
 from config.cli.kit.output import table
 from config.cli.kit.tenancy import ChosenAgent, actor, in_agent_transaction
-from config.cli.kit.values import NONE, by_name
+from config.cli.kit.values import NONE, index_by_name
 
 #: The daily limits with their names for people.
 DAILY_LIMITS = {"daily_beats": "heartbeats", "daily_tokens": "tokens", "daily_usd": "US dollars"}
@@ -31,7 +31,7 @@ def energy_changes(given: dict[str, Any]) -> dict[str, Any]:
         for field, option in (("regeneration", "regeneration"), ("maximum", "max_energy"))
         if (value := given.pop(option, None)) is not None
     }
-    costs = by_name(given.pop("costs", ()), option="--cost")
+    costs = index_by_name(given.pop("costs", ()), option="--cost")
     return changes | ({"costs": costs} if costs else {})
 
 
@@ -101,10 +101,10 @@ def _hours(policy: AgentPolicy) -> str:
 
 
 def _limit(own: int | Decimal | None, tenants: int | Decimal | None) -> str:
-    shown = "unlimited" if own is None else amount(own)
-    return shown if tenants is None else f"{shown}; its tenant's agents together {amount(tenants)}"
+    shown = "unlimited" if own is None else format_amount(own)
+    return shown if tenants is None else f"{shown}; its tenant's agents together {format_amount(tenants)}"
 
 
-def amount(number: int | Decimal) -> str:
+def format_amount(number: int | Decimal) -> str:
     """Return a number without the zeros that the database adds to money."""
     return f"{number.normalize():,f}" if isinstance(number, Decimal) else f"{number:,}"

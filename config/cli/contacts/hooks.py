@@ -37,7 +37,7 @@ from config.cli.kit.tenancy import (
     with_agent,
 )
 from config.cli.kit.text_files import read_secret_text, read_text
-from config.cli.kit.values import by_name
+from config.cli.kit.values import index_by_name
 
 
 def _moment_of(field: str) -> Callable[[Hook], str | None]:
@@ -268,7 +268,7 @@ def _parse_mappings(mappings: Sequence[str]) -> dict[str, str]:
                 f"a mapping is NAME=TEMPLATE, such as title={{data.title}}, got {mapping!r}"
             )
         pairs.append((name.strip(), template))
-    return by_name(pairs, option="--map")
+    return index_by_name(pairs, option="--map")
 
 
 def _read_secret(file: TextIO | None) -> str:

@@ -155,7 +155,7 @@ class HoursType(click.ParamType[Any]):
         return hours
 
 
-def by_name[T](pairs: Iterable[tuple[str, T]], *, option: str) -> dict[str, T]:
+def index_by_name[T](pairs: Iterable[tuple[str, T]], *, option: str) -> dict[str, T]:
     """Return the pairs of an option that can be repeated by their names. Raises UsageError for two values of one name."""
     values: dict[str, T] = {}
     for name, value in pairs:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 from pathlib import Path
-from threading import Thread
 from types import SimpleNamespace
 from typing import Any
 
@@ -23,7 +22,7 @@ from config.cli.contacts import hooks
 from tests.factories.workflows import SOURCE
 from tests.integration.cli import conftest
 from tests.integration.cli.conftest import Arbor
-from tests.support.threads import await_blocked_session, in_own_connection
+from tests.support.threads import in_own_connection
 
 
 @pytest.fixture
@@ -116,19 +115,15 @@ def test_two_changes_of_a_schedule_at_once_are_both_made(
             request = WorkflowRequest(name="", schedule=schedule)
             real(workflow_id=row.id, request=request, actor="cli:ada")
 
-    others: list[Thread] = []
-
     def change_later(**named: Any) -> Workflow:
-        others.append(in_own_connection(change_times))
-        # The other change waits until this one is committed.
-        await_blocked_session()
+        # The other change is committed after this one has read the workflow, before it locks the row.
+        in_own_connection(change_times).join(20)
         return real(**named)
 
     monkeypatch.setattr(definitions, "change_workflow", change_later)
     assert arbor("workflow", "change", "review", "--zone", "Europe/Berlin").code == 0
-    others[0].join(20)
     (listed,) = arbor("workflow", "list", "--json").json["workflows"]
-    assert listed["cron"] == "0 9 * * *"
+    assert (listed["cron"], listed["zone"]) == ("0 9 * * *", "Europe/Berlin")
 
 
 def test_a_faulty_definition_names_its_faults(arbor: Arbor, one_tenant: str, tmp_path: Path) -> None:

@@ -118,6 +118,19 @@ def test_only_another_schedule_changes_the_due_time(tenant: Tenant) -> None:
             assert (changed.next_run_at == due) is is_unchanged
 
 
+@pytest.mark.parametrize(
+    "changes", [{"cron": "0 9 * * *"}, {"zone": "Europe/Berlin"}, {"input": {"word": "Sun"}}]
+)
+def test_parts_of_a_schedule_that_are_left_out_stay(tenant: Tenant, changes: dict[str, Any]) -> None:
+    workflow = define_workflow(tenant, NOTE, schedule=DAILY)
+    with tenant_transaction(tenant.id):
+        request = WorkflowRequest(name="", schedule=WorkflowSchedule(**changes))
+        row = change_workflow(workflow_id=workflow.id, request=request, actor="x")
+    assert WorkflowSchedule(cron=row.cron, zone=row.zone, input=row.scheduled_input) == replace(
+        DAILY, **changes
+    )
+
+
 @pytest.mark.parametrize("word", ["x" * 64_001, "a\0b", "\ud83d"])
 def test_an_input_without_a_schedule_is_checked_too(tenant: Tenant, word: str) -> None:
     with pytest.raises(Invalid, match="the input"):
