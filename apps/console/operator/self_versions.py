@@ -11,14 +11,12 @@ from django.views.decorators.http import require_POST, require_safe
 from apps.console.access import Right, actor_of, has_right, require_member
 from apps.console.pages.self_versions import parse_version, read_self_versions
 from apps.console.views import console_page, refuse
+from apps.selves.services.decisions import REASON_LENGTH
 from apps.selves.services.rollback import roll_back
 from apps.tenants.scope import APP
 from arbor.errors import Invalid, NotFound
 from arbor.ids import read_id
-from arbor.memory.content import check_line
 from arbor.selves.history import PartKind
-
-_REASON_LENGTH = 500
 
 
 @require_safe
@@ -31,6 +29,7 @@ def show_self_versions(request: HttpRequest) -> HttpResponse:
         "console/self_versions.html",
         title="Self versions",
         page=page,
+        reason_length=REASON_LENGTH,
         may_approve=has_right(request, Right.APPROVE),
     )
 
@@ -44,17 +43,15 @@ def roll_back_posted(request: HttpRequest) -> HttpResponse:
     version, parts = parse_version(request.POST.get("version", "")), request.POST.getlist("part")
     if agent_id is None or version is None or not set(parts) <= set(PartKind):
         raise NotFound("a rollback names an agent, a version, and parts of its self")
-    reason = request.POST.get("reason", "")
     try:
         if not parts:
             raise Invalid("choose at least one part of the self")
-        check_line("a reason", reason, _REASON_LENGTH)
         with transaction.atomic(using=APP):
             result = roll_back(
                 agent_id=agent_id,
                 to=version,
                 actor=actor_of(request),
-                reason=reason,
+                reason=request.POST.get("reason", ""),
                 parts=[PartKind(part) for part in parts],
             )
     except Invalid as refusal:

@@ -181,6 +181,8 @@ def test_an_agent_does_not_roll_itself_back(agent: Agent) -> None:
             roll_back(agent_id=agent.id, to=1, actor=f"heartbeat:{uuid4()}")
         with pytest.raises(NotFound, match="no version 2"):
             roll_back(agent_id=agent.id, to=2, actor=ACTOR)
+        with pytest.raises(Invalid, match="a reason must have at most 500 characters"):
+            roll_back(agent_id=agent.id, to=1, actor=ACTOR, reason="x" * 501)
 
 
 def test_an_agent_has_fifteen_traits_at_most(agent: Agent) -> None:
