@@ -10,6 +10,7 @@ from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextareaWidget, U
 from apps.console.forms import AgentField, ServiceForm
 from apps.console.pages.hooks import latest_body
 from apps.contacts.models import Hook
+from apps.contacts.services import signal_webhooks
 from apps.contacts.services.hooks import (
     NAME_LENGTH,
     HookWithSecret,
@@ -169,8 +170,10 @@ class NewHookForm(MappingForm):
 class NewWebhookForm(ServiceForm):
     """The form of a new webhook."""
 
-    name = _line("Name", required=True, length=60)
-    url = _line("URL", required=True, length=500, help_text="The receiver's address, by https.")
+    name = _line("Name", required=True, length=signal_webhooks.NAME_LENGTH)
+    url = _line(
+        "URL", required=True, length=signal_webhooks.URL_LENGTH, help_text="The receiver's address, by https."
+    )
     signals = _line(
         "Signals",
         length=2_000,

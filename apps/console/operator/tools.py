@@ -18,7 +18,7 @@ from apps.console.access import actor_of
 from apps.console.forms import ServiceForm
 from apps.console.row_acts import RowAct, apply_act
 from apps.tools.models import Tool, ToolServer
-from apps.tools.services.servers import add_server, enqueue_refresh, remove_server
+from apps.tools.services.servers import SECRET_LENGTH, URL_LENGTH, add_server, enqueue_refresh, remove_server
 from apps.tools.services.tools import agents_of_tool, allow_tool, deny_tool
 from arbor.errors import AlreadyExists, Invalid
 from arbor.ids import read_id
@@ -62,13 +62,13 @@ class NewToolServerForm(ServiceForm):
     )
     url = forms.CharField(
         label="URL",
-        max_length=500,
+        max_length=URL_LENGTH,
         widget=UnfoldAdminTextInputWidget(),
         help_text="Its address, of streamable HTTP, such as https://example.org/mcp.",
     )
     secret = forms.CharField(
         required=False,
-        max_length=4_000,
+        max_length=SECRET_LENGTH,
         widget=UnfoldAdminPasswordWidget(attrs={"autocomplete": "off"}),
         help_text="The bearer token of its requests, if it asks for one. It is stored sealed and never shown.",
     )
