@@ -225,7 +225,8 @@ def parse_template(text: str, *, known_actions: Collection[str]) -> TemplateSpec
         except ValidationError as exc:
             faults += translate_errors(exc, template_file, TemplateSpec)
         faults += _action_faults(template_file, known_actions)
-        faults += _skill_faults(template_file)
+        faults += _repeated_faults(template_file, "actions")
+        faults += _repeated_faults(template_file, "skills")
         faults += _model_faults(template_file, spec.metadata.handle if spec is not None else "")
         faults += _goal_faults(template_file, spec.initial_goals if spec is not None else ())
     if spec is None or faults:
@@ -235,7 +236,7 @@ def parse_template(text: str, *, known_actions: Collection[str]) -> TemplateSpec
 
 
 def load_builtin_templates(*, known_actions: Collection[str]) -> tuple[tuple[str, TemplateSpec], ...]:
-    """Load the built-in templates: (Markdown, TemplateSpec) by name."""
+    """Load the built-in templates: pairs (Markdown, TemplateSpec), sorted by file name."""
     folder = resources.files("arbor.agents") / "templates"
     loaded = []
     for file in sorted(folder.iterdir(), key=lambda file: file.name):
@@ -254,19 +255,17 @@ def _action_faults(template_file: ReadTemplate, known_actions: Collection[str]) 
         if isinstance(action, str) and action not in known_actions:
             known = ", ".join(sorted(known_actions))
             yield FileFault(line=line, place=place, message=f"unknown action {action!r}; known: {known}")
-        elif action in actions[:at]:
-            yield FileFault(line=line, place=place, message=f"{action!r} is listed twice; keep one")
 
 
-def _skill_faults(template_file: ReadTemplate) -> Iterator[FileFault]:
-    """Yield the faults of skills that are named twice, with which no agent could be created."""
-    skills = template_file.parts.get("skills")
-    if not isinstance(skills, list):
+def _repeated_faults(template_file: ReadTemplate, key: str) -> Iterator[FileFault]:
+    """Yield the faults of entries that a list has twice."""
+    entries = template_file.parts.get(key)
+    if not isinstance(entries, list):
         return
-    for at, skill in enumerate(skills):
-        if skill in skills[:at]:
-            line, place = template_file.locate(("skills", at))
-            yield FileFault(line=line, place=place, message=f"{skill!r} is listed twice; keep one")
+    for at, entry in enumerate(entries):
+        if entry in entries[:at]:
+            line, place = template_file.locate((key, at))
+            yield FileFault(line=line, place=place, message=f"{entry!r} is listed twice; keep one")
 
 
 def _model_faults(template_file: ReadTemplate, handle: str) -> Iterator[FileFault]:
