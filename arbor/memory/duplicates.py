@@ -52,16 +52,20 @@ def says_the_same(first: str, second: str) -> bool:
     "is not 4711". So the words and signs must be equal and in the same order, inflections included, because "left" is not
     "leaves". Case, punctuation, FILLERS and contractions of "not" do not count.
     """
-    return _cached_claims(first) == _cached_claims(second)
+    return _claims_of(first) == _claims_of(second)
 
 
-def _cached_claims(text: str) -> tuple[str, ...]:
+def _claims_of(text: str) -> tuple[str, ...]:
     # Thousands of long texts would fill the memory of a worker.
-    return _claims(text) if len(text) <= _CACHED_LENGTH else _claims.__wrapped__(text)
+    return _cached_claims(text) if len(text) <= _CACHED_LENGTH else _find_claims(text)
 
 
 @lru_cache(maxsize=2_000)
-def _claims(text: str) -> tuple[str, ...]:
+def _cached_claims(text: str) -> tuple[str, ...]:
+    return _find_claims(text)
+
+
+def _find_claims(text: str) -> tuple[str, ...]:
     folded = fold(text)
     words: list[str] = []
     for part in _PARTS.findall(folded):
