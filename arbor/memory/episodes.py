@@ -124,16 +124,6 @@ def _nearest(
 
 
 @dataclass(frozen=True, kw_only=True)
-class EpisodeWeights:
-    """The weights of the components. Words weigh as for memories; meaning weighs more, because a summary says more than a turn."""
-
-    words: float = 1.0
-    meaning: float = 0.6
-    time: float = 0.25
-    recency: float = 0.05
-
-
-@dataclass(frozen=True, kw_only=True)
 class EpisodeScoreComponents:
     """The score components of a recalled episode: the addends of its score."""
 
@@ -168,7 +158,8 @@ class EpisodeCandidate(NamedTuple):
     last_at: datetime
 
 
-DEFAULT_EPISODE_WEIGHTS = EpisodeWeights()
+#: The weights of the components. Words weigh as for memories; meaning weighs more, because a summary says more than a turn.
+WORDS_WEIGHT, MEANING_WEIGHT, TIME_WEIGHT, RECENCY_WEIGHT = 1.0, 0.6, 0.25, 0.05
 
 
 def rank_episodes(
@@ -184,12 +175,11 @@ def rank_episodes(
 
 
 def _components(episode: EpisodeCandidate, span: TimeSpan | None, now: datetime) -> EpisodeScoreComponents:
-    weights = DEFAULT_EPISODE_WEIGHTS
     return EpisodeScoreComponents(
-        meaning=weights.meaning * min(1.0, max(0.0, episode.similarity or 0.0)),
-        words=weights.words * min(1.0, max(0.0, episode.words)),
-        time=weights.time * nearness(span, episode.started_at, episode.last_at),
-        recency=weights.recency
+        meaning=MEANING_WEIGHT * min(1.0, max(0.0, episode.similarity or 0.0)),
+        words=WORDS_WEIGHT * min(1.0, max(0.0, episode.words)),
+        time=TIME_WEIGHT * nearness(span, episode.started_at, episode.last_at),
+        recency=RECENCY_WEIGHT
         * relevance(
             importance=1.0,
             decay_rate=DEFAULT_DECAY_RATE,

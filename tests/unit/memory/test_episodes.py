@@ -13,8 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from arbor.memory.episodes import (
-    DEFAULT_EPISODE_WEIGHTS,
     DEFAULT_GAP,
+    MEANING_WEIGHT,
+    RECENCY_WEIGHT,
+    TIME_WEIGHT,
+    WORDS_WEIGHT,
     EpisodeCandidate,
     EpisodeSegment,
     Segmentation,
@@ -82,8 +85,7 @@ def test_scores_are_bounded_ordered_and_limited(
     ]
     ranked = rank_episodes(episodes, span=JUNE, now=NOW, limit=limit)
     totals = [terms.total for _, terms in ranked]
-    weights = DEFAULT_EPISODE_WEIGHTS
-    most = weights.words + weights.meaning + weights.time + weights.recency
+    most = WORDS_WEIGHT + MEANING_WEIGHT + TIME_WEIGHT + RECENCY_WEIGHT
     assert len(ranked) == max(0, min(limit, len(rows)))
     assert totals == sorted(totals, reverse=True)
     assert all(-1e-9 <= total <= most + 1e-9 for total in totals)
