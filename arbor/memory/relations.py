@@ -132,8 +132,8 @@ class ReachedNode:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TraversedNode:
-    """A node that a traversal found: kind, beginning of its text, distance, and path."""
+class LabeledNode:
+    """A node with its label; its distance and path from the start of a traversal, if there was one."""
 
     kind: GraphNodeKind
     id: UUID
@@ -154,8 +154,8 @@ class TraversalResult[T]:
 class Contradiction:
     """Two nodes that cannot both be true, the confidence in that, and the reason."""
 
-    first: TraversedNode
-    second: TraversedNode
+    first: LabeledNode
+    second: LabeledNode
     weight: float
     note: str
 

@@ -25,16 +25,16 @@ from arbor.memory.relations import (
     MAX_HOPS,
     GraphNode,
     GraphNodeKind,
+    LabeledNode,
     Relation,
     TraversalResult,
-    TraversedNode,
 )
 
 router = Router()
 
 _Hops = Annotated[int, Field(ge=1, le=MAX_HOPS)]
 
-_QUESTIONS: dict[str, Callable[..., TraversalResult[TraversedNode]]] = {
+_QUESTIONS: dict[str, Callable[..., TraversalResult[LabeledNode]]] = {
     "causes": find_causes,
     "evidence": find_supporting_evidence,
     "connected": find_connected,
@@ -72,7 +72,7 @@ class FoundNode(NodeResource):
     path: list[EdgeResource]
 
     @classmethod
-    def of(cls, node: TraversedNode) -> FoundNode:
+    def of(cls, node: LabeledNode) -> FoundNode:
         """Return the resource of a reached node."""
         return cls(
             kind=node.kind,
@@ -230,5 +230,5 @@ def _node(node: NodeInput) -> GraphNode:
     return GraphNode(node.kind, node.id)
 
 
-def _found(result: TraversalResult[TraversedNode]) -> FoundNodes:
+def _found(result: TraversalResult[LabeledNode]) -> FoundNodes:
     return FoundNodes(items=[FoundNode.of(node) for node in result.found], bounded=result.bounded)

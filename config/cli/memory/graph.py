@@ -18,10 +18,10 @@ from apps.selves.services.relations import relate_by_person, unrelate_by_person
 from arbor.memory.relations import (
     MAX_HOPS,
     MAX_NODES,
+    LabeledNode,
     Relation,
     TraversalResult,
     TraversedEdge,
-    TraversedNode,
 )
 from config.cli.kit.declarations import ExitCode, Output
 from config.cli.kit.lookup import find_node
@@ -111,7 +111,7 @@ def show_contradictions(agent: ChosenAgent, *, node: str | None) -> Output:
     return Output(value, text=text if result.found else "Nothing contradicts anything.")
 
 
-def _output_of(agent: str, result: TraversalResult[TraversedNode], nothing: str) -> Output:
+def _output_of(agent: str, result: TraversalResult[LabeledNode], nothing: str) -> Output:
     """Return reached nodes with their paths as the output of a command."""
     text: Any = table(
         ("edges", "kind", "id", "text", "relations"),
@@ -140,7 +140,7 @@ def bounded_note(result: TraversalResult[Any]) -> str | None:
     return f"Bounded: the first {MAX_NODES:,}; there are more." if result.bounded else None
 
 
-def found_value(result: TraversedNode) -> dict[str, Any]:
+def found_value(result: LabeledNode) -> dict[str, Any]:
     """Return a found node with its path, as JSON."""
     return {
         "kind": result.kind,

@@ -33,11 +33,11 @@ from arbor.memory.relations import (
     FollowedRelations,
     GraphNode,
     GraphNodeKind,
+    LabeledNode,
     ReachedNode,
     Relation,
     TraversalResult,
     TraversalStep,
-    TraversedNode,
     both_directions,
     check_hops,
     reached_nodes,
@@ -49,7 +49,7 @@ from arbor.memory.values import MemoryStatus
 EVIDENCE_HOPS = 2
 
 
-def find_causes(*, agent_id: UUID, node: GraphNode, hops: int = MAX_HOPS) -> TraversalResult[TraversedNode]:
+def find_causes(*, agent_id: UUID, node: GraphNode, hops: int = MAX_HOPS) -> TraversalResult[LabeledNode]:
     """Return direct and indirect causes of a node, and the nodes from which it was concluded or learned; the nearest first.
 
     At most MAX_NODES; `bounded` is set if there may be more. Raises NotFound for a node of another agent, Invalid unless
@@ -60,14 +60,14 @@ def find_causes(*, agent_id: UUID, node: GraphNode, hops: int = MAX_HOPS) -> Tra
 
 def find_supporting_evidence(
     *, agent_id: UUID, node: GraphNode, hops: int = EVIDENCE_HOPS
-) -> TraversalResult[TraversedNode]:
+) -> TraversalResult[LabeledNode]:
     """Return the evidence for a node, and the evidence for that evidence, the nearest first; bounds and errors as in `find_causes`."""
     return _with_labels(agent_id, node, _traverse(agent_id, node, TO_EVIDENCE, hops))
 
 
 def find_connected(
     *, agent_id: UUID, node: GraphNode, hops: int, relations: Iterable[Relation] | None = None
-) -> TraversalResult[TraversedNode]:
+) -> TraversalResult[LabeledNode]:
     """Return all nodes within `hops` edges of any or the given relations, in either direction; the nearest first.
 
     Bounds and errors as in `find_causes`.
@@ -77,7 +77,7 @@ def find_connected(
 
 def find_path(
     *, agent_id: UUID, start: GraphNode, end: GraphNode, directed: bool = False, hops: int = MAX_HOPS
-) -> TraversalResult[TraversedNode]:
+) -> TraversalResult[LabeledNode]:
     """Return the end node with a shortest path to it; with `directed`, edges are followed in their direction only.
 
     An empty result means that no path of at most `hops` edges exists or, if `bounded`, that there is none among the
@@ -166,7 +166,7 @@ def _step(row: dict[str, Any]) -> TraversalStep:
 
 def _with_labels(
     agent_id: UUID, start: GraphNode, reached: TraversalResult[ReachedNode], *, also: GraphNode | None = None
-) -> TraversalResult[TraversedNode]:
+) -> TraversalResult[LabeledNode]:
     """Add labels to the reached nodes. Raises NotFound if `start` or `also` is not a node of this agent."""
     required = [start] if also is None else [start, also]
     nodes = {reached_node.node for reached_node in reached.found}.union(required)
@@ -182,8 +182,8 @@ def _with_labels(
 
 def _traversed_node(
     node: GraphNode, labels: dict[GraphNode, str], reached: ReachedNode | None = None
-) -> TraversedNode:
-    return TraversedNode(
+) -> LabeledNode:
+    return LabeledNode(
         kind=node.kind,
         id=node.id,
         label=labels[node],

@@ -23,7 +23,7 @@ from apps.memories.services.graph.traversal import (
 from apps.memories.services.store.remember import store
 from apps.tenants.scope import APP, tenant_transaction
 from arbor.errors import Invalid, LimitReached, NotFound
-from arbor.memory.relations import GraphNode, GraphNodeKind, Relation, TraversedNode
+from arbor.memory.relations import GraphNode, GraphNodeKind, LabeledNode, Relation
 from tests.factories.goals import GoalFactory
 from tests.factories.memories import MemoryFactory
 from tests.integration.memories.conftest import turns
@@ -53,12 +53,12 @@ def distances(start: int, hops: int, steps: Callable[[int], set[int]]) -> dict[i
     return far
 
 
-def hops_by_place(found: Iterable[TraversedNode], nodes: Sequence[GraphNode]) -> dict[int, int]:
+def hops_by_place(found: Iterable[LabeledNode], nodes: Sequence[GraphNode]) -> dict[int, int]:
     return {nodes.index(GraphNode(node.kind, node.id)): node.hops for node in found}
 
 
 def assert_paths(
-    found: Iterable[TraversedNode], start: GraphNode, edges: DrawnEdges, nodes: Sequence[GraphNode]
+    found: Iterable[LabeledNode], start: GraphNode, edges: DrawnEdges, nodes: Sequence[GraphNode]
 ) -> None:
     expected_edges = {(nodes[source], nodes[target], relation) for source, target, relation in edges}
     for node in found:
