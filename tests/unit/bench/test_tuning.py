@@ -43,7 +43,7 @@ def judged_question(*, words: float, association: float) -> JudgedQuestion:
     query = Query(
         request=RecallRequest(agent_id=UUID(int=9), text="?", limit=2, now=NOW),
         reading=ReadQuery(lexical={}, speakers=frozenset(), span=None),
-        documents=3,
+        memory_count=3,
     )
     scan = ScanResult(
         candidates=candidates,

@@ -164,7 +164,7 @@ def _search(query: Query, mind: CachedMind) -> MindSearch:
         reading=query.reading,
         lexical=sparsevec_weights(query.reading.lexical),
         vector=vector,
-        documents=query.documents,
+        documents=query.memory_count,
         weights=query.weights,
     )
 

@@ -112,7 +112,7 @@ class Recaller:
                 reading=read_query(
                     request.text, df=statistics.df, documents=statistics.documents, now=request.now
                 ),
-                documents=statistics.documents,
+                memory_count=statistics.documents,
                 weights=settings.ARBOR_RECALL_WEIGHTS,
             )
             for request in requests

@@ -92,7 +92,7 @@ class Query:
     request: RecallRequest
     reading: ReadQuery
     #: The approximate number of the agent's memories, by which the scan samples; it does not change the result.
-    documents: int
+    memory_count: int
     #: The weights of score components, by which the sources of associations are chosen too.
     weights: Weights = DEFAULT_WEIGHTS
 
@@ -162,7 +162,7 @@ def scan(query: Query, *, memory_id: UUID | None = None) -> ScanResult:
         "lexical": sparsevec_text(query.reading.lexical),
         "max_seeds": max_seeds,
         "limit": request.limit,
-        "documents": query.documents,
+        "documents": query.memory_count,
         "words": query.weights.words,
         "meaning": query.weights.meaning,
     }
@@ -178,11 +178,11 @@ def scan(query: Query, *, memory_id: UUID | None = None) -> ScanResult:
     if limited:
         values["limited"] = limited.session
     timed, filled = around is not None, False
-    # Without a guess for a filter, which may leave few memories; a session that is left out is seldom most of a mind.
+    # A filter may leave few memories, so the scan does not guess then; leaving out one session seldom removes most of a mind.
     is_filtered = (
         memory_id is not None or replace(request.only, without_session="", without_since=None) != EVERYTHING
     )
-    share, sample = (1.0, 0) if is_filtered else _guess(query.documents, max_seeds)
+    share, sample = (1.0, 0) if is_filtered else _guess(query.memory_count, max_seeds)
     while True:
         statement = _statement(
             timed=timed, filled=filled, conditions=conditions, limits_session=limited is not None
@@ -194,7 +194,7 @@ def scan(query: Query, *, memory_id: UUID | None = None) -> ScanResult:
             continue
         found = _found(row, request.now)
         excess = limited.excess(found.session.count(limited.session)) if limited else 0
-        if filled or len(found.candidates) - excess >= min(request.limit, query.documents):
+        if filled or len(found.candidates) - excess >= min(request.limit, query.memory_count):
             return found
         # Too few memories fit: add the latest ones.
         filled = True
@@ -233,9 +233,9 @@ def _statement(*, timed: bool, filled: bool, conditions: str, limits_session: bo
     )
 
 
-def _guess(documents: int, max_seeds: int) -> tuple[float, int]:
+def _guess(memory_count: int, max_seeds: int) -> tuple[float, int]:
     """Return the share of the memories to admit, and the size of the sample for the guess; a sample of 0 admits all."""
-    share = _MARGIN * max_seeds / max(documents, 1)
+    share = _MARGIN * max_seeds / max(memory_count, 1)
     return (share, max(_MIN_SAMPLE, math.ceil(_ABOVE / share))) if share < 1 else (1.0, 0)
 
 
