@@ -1,4 +1,4 @@
-"""Authorization: the time to sign, verify and authorize the action of a turn."""
+"""Authorization: the processor time to verify and authorize one action."""
 
 from __future__ import annotations
 

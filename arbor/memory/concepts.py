@@ -32,7 +32,7 @@ def concept_name(name: str) -> str:
 def concept_key(name: str) -> str:
     """Return the key that all names of one concept share: the shown name in compatible form, case folded.
 
-    Plurals and other inflections are concepts of their own ("news" is not "new"); a person or agent can merge them.
+    Plurals and other inflections are concepts of their own ("news" is not "new"); a person can merge them.
     Raises Invalid as `concept_name` does, and for a name that grows beyond 100 characters when its case is folded.
     """
     folded = unicodedata.normalize("NFKC", concept_name(name)).casefold()
