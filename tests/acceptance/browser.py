@@ -20,7 +20,7 @@ from urllib.request import Request, urlopen
 import pytest
 from tornado.websocket import WebSocketClientConnection, websocket_connect
 
-#: Programs by which to look for one, the first that exists: the shell without an interface takes a third less processor time.
+#: Names of the Chromium program, in order of preference: the shell without an interface takes a third less processor time.
 NAMES = (
     "chromium-headless-shell",
     "headless_shell",

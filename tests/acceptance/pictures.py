@@ -9,7 +9,9 @@ import zlib
 from pathlib import Path
 
 from config.servers.ports import free_port
-from tests import environment
+
+# Removes the developer's variables, which would choose a model or a server.
+from tests import environment  # noqa: F401
 from tests.acceptance.browser import CHROMIUM, Browser
 from tests.acceptance.installation import ROOT, Installation
 
@@ -33,7 +35,6 @@ PAGES: dict[str, tuple[str, str]] = {
 
 def main() -> int:
     """Take the pictures; return the exit code."""
-    assert environment, "imported to remove the developer's variables, which would choose a model or a server"
     if CHROMIUM is None:
         sys.stderr.write("no Chromium was found: install one, such as the package `chromium`\n")
         return 1

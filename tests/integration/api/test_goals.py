@@ -7,7 +7,7 @@ from typing import Any
 from tests.support.api import Caller
 
 
-def test_plans_have_their_steps(owner: Caller, vega: dict[str, Any]) -> None:
+def test_a_plan_is_drafted_started_and_listed_with_its_steps(owner: Caller, vega: dict[str, Any]) -> None:
     goal = owner.post(f"/agents/{vega['id']}/goals", {"title": "Map the harbour"}).json()
     plans = f"/agents/{vega['id']}/goals/{goal['id']}/plans"
     steps = [{"action": "recall", "description": "Remember the piers"}]

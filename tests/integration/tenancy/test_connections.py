@@ -204,6 +204,6 @@ def test_a_pool_of_two_serves_many_threads_of_two_tenants(
     assert 1 <= len(pids) <= 2
 
 
-def test_statements_are_not_prepared_here_as_in_the_console(tenant: Tenant) -> None:
+def test_statements_are_unprepared_here_and_in_the_console(tenant: Tenant) -> None:
     with tenant_transaction(tenant.id):
         assert connections[APP].fixed_statements() is None  # type: ignore[attr-defined]

@@ -193,7 +193,6 @@ SHOWN = """
 import json
 from config import settings
 databases = {alias: bool(database["PASSWORD"]) for alias, database in settings.DATABASES.items()}
-from django.conf import settings as configured
 import os
 os.environ["DJANGO_SETTINGS_MODULE"] = "config.settings"
 from apps.default_model import default_model

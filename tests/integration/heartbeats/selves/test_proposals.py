@@ -118,7 +118,7 @@ PREFERENCE = {"key": "tone", "value": "brief"}
         ("fact", [("aspect", hours, "heartbeat:1") for hours in (1, 2, 3)], True),
     ],
 )
-def test_only_acceptable_proposals_are_shown_and_wake_the_agent(
+def test_only_acceptable_proposals_are_shown(
     heartbeats: HeartbeatRunner,
     agent: Agent,
     kind: str,

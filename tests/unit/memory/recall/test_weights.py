@@ -36,7 +36,6 @@ def test_named_weights_change_and_the_others_stay(text: str, weights: Weights) -
         ("words=nan", "the weight of words must be .*, got nan"),
         ("words=inf", "the weight of words must be .*, got inf"),
         ("words=10.5", "the weight of words must be .*, got 10.5"),
-        ("words=1,words=2", "names words twice"),
     ],
 )
 def test_an_invalid_weight_is_refused_with_the_reason(text: str, message: str) -> None:
