@@ -56,9 +56,10 @@ def create_account(*, username: str, password: str, actor: str, superuser: bool 
 
 
 def account_by_name(username: str) -> User:
-    """Return the account of a name, in the form that the sign-in gives names too. Raises NotFound."""
-    username = User.normalize_username(username)
-    user = User.objects.filter(username=username).first() if is_storable(username) else None
+    """Return the account of a name, in the form that the sign-in gives names too, or else exactly. Raises NotFound."""
+    names = (User.normalize_username(username), username)
+    found = {user.username: user for user in User.objects.filter(username__in=filter(is_storable, names))}
+    user = found.get(names[0]) or found.get(names[1])
     if user is None:
         shown = username[:150]
         raise NotFound(f"there is no account {shown!r}; create it with `arbor tenant user create {shown}`")

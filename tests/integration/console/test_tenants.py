@@ -15,13 +15,13 @@ from django.utils import timezone
 
 from apps.audit.models import AuditAction, AuditEvent, PlatformEvent
 from apps.console import views
-from apps.fleet.accounts import create_account
+from apps.fleet.accounts import account_by_name, create_account
 from apps.tenants.middleware import SESSION_KEY, VISIT_KEY
 from apps.tenants.models import Role, Tenant, User
 from apps.tenants.scope import OPS, current_scope, tenant_transaction
 from apps.tenants.services import add_member
 from apps.workflows.models import Workflow
-from arbor.errors import AlreadyExists
+from arbor.errors import AlreadyExists, NotFound
 from tests.factories.users import PASSWORD, UserFactory
 from tests.factories.workflows import SOURCE
 from tests.support.console import PLATFORM, World, page_of, sign_in
@@ -322,6 +322,15 @@ def test_two_accounts_of_one_name_are_never_created(database: None, monkeypatch:
     created = race(*[none_if_refused(create, AlreadyExists)] * 2)
     assert sum(user is not None for user in created) == 1
     assert PlatformEvent.objects.using(OPS).get().message == "created account ann"
+
+
+def test_an_account_that_was_stored_with_wide_letters_is_found(database: None) -> None:
+    older = UserFactory(username="ｂｏ")
+    assert account_by_name("ｂｏ") == older
+    usual = UserFactory(username="bo")
+    assert account_by_name("ｂｏ") == usual
+    with pytest.raises(NotFound, match="no account 'bo\\\\x00'"):
+        account_by_name("bo\0")
 
 
 @pytest.mark.parametrize("given", ["ann", "ａｎｎ"])
