@@ -104,7 +104,7 @@ def query_vector_of(
     try:
         vector: Sequence[float] = embed_query(tenant_id=tenant_id, texts=[text], model=model)[0].tolist()
     except EmbeddingFailed as error:
-        log.warning("search_without_meaning", error=str(error))
+        log.warning("search_lexical_fallback", error=str(error))
         return None
     return vector
 
