@@ -98,7 +98,7 @@ def code_complexity(texts: Iterable[str]) -> float:
                 # A level of nesting is four blanks or a tab.
                 blank = line[: len(line) - len(line.lstrip())].expandtabs(4)
                 depth = max(depth, len(blank) // 4)
-    return min(1.0, max(lines / COMPLEX_LINES, lines and depth / COMPLEX_DEPTH))
+    return min(1.0, max(lines / COMPLEX_LINES, depth / COMPLEX_DEPTH))
 
 
 def parse_tier_models(text: str) -> Mapping[ThinkTier, tuple[str, ...]]:

@@ -43,9 +43,9 @@ class AuditFilter:
         if self.actor:
             rows = rows.filter(actor__startswith=_searched(self.actor))
         if self.actions:
-            rows = rows.filter(action__in=[AuditAction(action) for action in self.actions])
+            rows = rows.filter(action__in=self.actions)
         if self.levels:
-            rows = rows.filter(level__in=[AuditLevel(level).value for level in self.levels])
+            rows = rows.filter(level__in=self.levels)
         if self.agent_id is not None:
             rows = rows.filter(agent_id=self.agent_id)
         if self.since is not None:
