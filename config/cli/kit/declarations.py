@@ -92,7 +92,7 @@ def argument(name: str, **attributes: Any) -> click.Argument:
 
 
 def is_given(name: str) -> bool:
-    """Return whether the command line has an option, if only with its default value; `name` is that of the parameter."""
+    """Return whether an option was typed; `name` is its parameter."""
     context = click.get_current_context(silent=True)
     return context is not None and context.get_parameter_source(name) is ParameterSource.COMMANDLINE
 
