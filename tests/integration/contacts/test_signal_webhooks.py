@@ -7,26 +7,20 @@ import hashlib
 import hmac
 import json
 from typing import Any
-from uuid import UUID
 
 import pytest
 from django.db import connections
-from django.db.models import F
 
 from apps.agents.models import Agent
 from apps.audit.models import AuditEvent
-from apps.contacts.models import HookDelivery, SignalWebhook
 from apps.contacts.services.signal_delivery import post_signals, sweep_webhooks
 from apps.contacts.services.signal_webhooks import (
     MAX_WEBHOOKS,
-    WebhookWithSecret,
-    create_webhook,
     delete_webhook,
     rotate_webhook_secret,
     switch_webhook,
 )
-from apps.contacts.services.webhook_deliveries import resend_delivery
-from apps.queues import Task, TaskMessage
+from apps.queues import TaskMessage
 from apps.signals.services.emission import emit
 from apps.tenants.models import Tenant, TenantStatus
 from apps.tenants.scope import OPS, tenant_transaction
@@ -37,61 +31,17 @@ from arbor.errors import AlreadyExists, Invalid, LimitReached, TransitionIllegal
 from arbor.signals import Signal, SignalName
 from tests.factories.contacts import SignalWebhookFactory
 from tests.integration.contacts.conftest import make_agent
-from tests.integration.contacts.receivers import Request, WebReceiver
-from tests.support.threads import await_blocked_session, in_own_connection
-
-
-def make_webhook(agent: Agent, url: str, **options: Any) -> WebhookWithSecret:
-    """Create a webhook of the agent's tenant."""
-    with tenant_transaction(agent.tenant_id):
-        return create_webhook(**{"name": "ops", "url": url, "actor": "test", **options})
-
-
-def emit_goals(agent: Agent, *titles: str) -> None:
-    """Commit signals about goals of an agent, each in a transaction of its own."""
-    for title in titles:
-        with tenant_transaction(agent.tenant_id):
-            data = {"goal": str(agent.id), "title": title, "state": "done", "fraction": 1.0}
-            emit(Signal(name=SignalName.GOAL_ACHIEVED, agent_id=agent.id, data=data))
-
-
-def run_posts(messages: list[TaskMessage]) -> list[int]:
-    """Sweep, and execute the published messages, as workers do; return the number of signals that each one posted."""
-    messages.clear()
-    sweep_webhooks()
-    posted = []
-    while messages:
-        message = messages.pop(0)
-        assert message.task is Task.POST_SIGNALS
-        arguments = message.arguments
-        posted.append(
-            post_signals(
-                webhook_id=UUID(arguments["webhook_id"]),
-                lease=arguments["lease"],
-                tenant_id=message.tenant_id,
-            )
-        )
-    return posted
-
-
-def reload(webhook: SignalWebhook) -> SignalWebhook:
-    """Return the current row of the webhook."""
-    with tenant_transaction(webhook.tenant_id):
-        return SignalWebhook.objects.get(id=webhook.id)
-
-
-def make_due(webhook: SignalWebhook) -> None:
-    """Make the next request due."""
-    with connections[OPS].cursor() as cursor:
-        cursor.execute(
-            "UPDATE contacts_signalwebhook SET due_at = now() - interval '1 second' WHERE id = %s",
-            [webhook.id],
-        )
-
-
-def titles_of(request: Request) -> list[str]:
-    """Return the titles of the goals in a request."""
-    return [signal["data"]["title"] for signal in json.loads(request.body)["data"]["signals"]]
+from tests.integration.contacts.receivers import WebReceiver
+from tests.integration.contacts.webhook_posts import (
+    deliveries_of,
+    emit_goals,
+    make_due,
+    make_webhook,
+    reload,
+    resend,
+    run_posts,
+    titles_of,
+)
 
 
 def test_a_webhook_gets_signals_signed_and_in_order(
@@ -283,136 +233,6 @@ def test_acts_on_a_webhook_are_audited(agent: Agent, web: WebReceiver) -> None:
         events = AuditEvent.objects.filter(detail__webhook="ops").order_by("id")
         assert [event.message.split(" ")[0] for event in events] == ["created", "paused", "deleted"]
         assert "s3cret" not in str([(event.message, event.detail) for event in events])
-
-
-def deliveries_of(webhook: SignalWebhook) -> list[HookDelivery]:
-    """Return the deliveries of the webhook, oldest first."""
-    with tenant_transaction(webhook.tenant_id):
-        return list(HookDelivery.objects.filter(webhook=webhook).order_by("at"))
-
-
-def resend(delivery: HookDelivery) -> None:
-    """Request that the delivery is sent again."""
-    with tenant_transaction(delivery.tenant_id):
-        resend_delivery(delivery_id=delivery.id, actor="test")
-
-
-def test_a_resend_locks_the_webhook_before_the_delivery(
-    agent: Agent, messages: list[TaskMessage], web: WebReceiver
-) -> None:
-    webhook = make_webhook(agent, web.url).webhook
-    emit_goals(agent, "first")
-    run_posts(messages)
-    (delivery,) = deliveries_of(webhook)
-    with tenant_transaction(agent.tenant_id):
-        # Like a deletion, which locks the deliveries after their webhook.
-        SignalWebhook.objects.select_for_update().get(id=webhook.id)
-        resending = in_own_connection(lambda: resend(delivery))
-        await_blocked_session()
-        HookDelivery.objects.select_for_update(nowait=True).get(id=delivery.id)
-    resending.join(20)
-    assert deliveries_of(webhook)[0].status == "resending"
-
-
-def test_each_request_has_one_row_in_the_log(
-    agent: Agent, messages: list[TaskMessage], web: WebReceiver
-) -> None:
-    webhook = make_webhook(agent, web.url).webhook
-    web.statuses = [503]
-    emit_goals(agent, "first")
-    run_posts(messages)
-    (delivery,) = deliveries_of(webhook)
-    assert (delivery.status, delivery.attempts) == ("retrying", 1)
-    assert "answered 503" in delivery.error
-    assert delivery.event == "memory.goal_achieved"
-    make_due(webhook)
-    emit_goals(agent, "second")
-    run_posts(messages)
-    repeated, following = deliveries_of(webhook)
-    assert (repeated.id, repeated.status, repeated.attempts, repeated.error) == (
-        delivery.id,
-        "confirmed",
-        2,
-        "",
-    )
-    assert (following.status, following.attempts) == ("confirmed", 1)
-    assert repeated.delivery_id == web.requests[0].headers["webhook-id"]
-
-
-def test_a_confirmed_delivery_is_sent_again_alone(
-    agent: Agent, messages: list[TaskMessage], web: WebReceiver
-) -> None:
-    webhook = make_webhook(agent, web.url).webhook
-    emit_goals(agent, "first")
-    run_posts(messages)
-    emit_goals(agent, "second")
-    run_posts(messages)
-    position = reload(webhook).position
-    first, _ = deliveries_of(webhook)
-    resend(first)
-    with pytest.raises(TransitionIllegal, match="again by itself"):
-        resend(first)
-    assert run_posts(messages) == [1]
-    assert [titles_of(request) for request in web.requests] == [["first"], ["second"], ["first"]]
-    assert web.requests[2].headers["webhook-id"] == web.requests[0].headers["webhook-id"]
-    assert reload(webhook).position >= position
-    assert [(row.status, row.attempts) for row in deliveries_of(webhook)] == [
-        ("confirmed", 2),
-        ("confirmed", 1),
-    ]
-    # A failure is shown, and neither repeated nor counted against the webhook.
-    web.statuses = [500]
-    resend(first)
-    run_posts(messages)
-    assert deliveries_of(webhook)[0].status == "failed"
-    assert (reload(webhook).failures, reload(webhook).active) == (0, True)
-    assert run_posts(messages) in ([], [0])
-    with tenant_transaction(agent.tenant_id):
-        assert AuditEvent.objects.filter(message__startswith="resent a delivery", actor="test").count() == 2
-
-
-def test_a_delivery_without_its_signals_fails(
-    agent: Agent, messages: list[TaskMessage], web: WebReceiver
-) -> None:
-    webhook = make_webhook(agent, web.url).webhook
-    emit_goals(agent, "first")
-    run_posts(messages)
-    with tenant_transaction(agent.tenant_id):
-        HookDelivery.objects.update(begin=f"{0:032x}.0", end=f"{1:032x}.0")
-    resend(deliveries_of(webhook)[0])
-    run_posts(messages)
-    assert "deleted by age" in deliveries_of(webhook)[0].error
-    assert len(web.requests) == 1
-
-
-def test_a_failed_request_without_its_signals_is_not_retried(
-    agent: Agent, messages: list[TaskMessage], web: WebReceiver
-) -> None:
-    webhook = make_webhook(agent, web.url).webhook
-    web.statuses = [503]
-    emit_goals(agent, "first")
-    run_posts(messages)
-    with tenant_transaction(agent.tenant_id):
-        # As if the signals were deleted: they are not read again.
-        SignalWebhook.objects.update(position=F("failed_end"))
-    emit_goals(agent, "second")
-    make_due(webhook)
-    assert run_posts(messages) == [1]
-    failed, following = deliveries_of(webhook)
-    assert (failed.status, following.status) == ("failed", "confirmed")
-    assert "deleted by age" in failed.error
-
-
-def test_a_paused_webhook_sends_nothing_again(
-    agent: Agent, messages: list[TaskMessage], web: WebReceiver
-) -> None:
-    webhook = make_webhook(agent, web.url).webhook
-    emit_goals(agent, "first")
-    run_posts(messages)
-    with tenant_transaction(agent.tenant_id):
-        switch_webhook(webhook_id=webhook.id, active=False, actor="test")
-    with pytest.raises(TransitionIllegal, match="resume it first"):
-        resend(deliveries_of(webhook)[0])
 
 
 def test_a_rotated_secret_signs_beside_the_one_before(

@@ -1,23 +1,20 @@
-"""Fetching and searching against a real server: addresses, types, sizes and deadlines."""
+"""Fetching from a real server: addresses, types, sizes and deadlines."""
 
 from __future__ import annotations
 
-import json
 import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
 from arbor.adapters.web_fetch import WebFetch
-from arbor.adapters.web_search import SearxngSearch
-from arbor.errors import ConfigurationInvalid, WebFailed
+from arbor.errors import WebFailed
 from arbor.web.addresses import AllowList
-from arbor.web.ports import SearchResult
+from tests.unit.adapters.web_server import PUBLIC, Server, run_server
 
 HTML = (
     b"<html><head><title>The reef</title></head><body><nav><ul><li><a href='/'>Home</a></li></ul></nav><article>"
@@ -25,62 +22,13 @@ HTML = (
     b"<p>It was sounded again when the harbour was built, by the same hands, and found to be as deep as before.</p>"
     b"</article><footer>Imprint</footer><script>alert('x')</script></body></html>"
 )
-#: The one address that is permitted here, instead of the public network.
-PUBLIC = "127.0.0.1"
-
-
-class Server(ThreadingHTTPServer):
-    """A server that answers by its routes and records requests."""
-
-    daemon_threads = True
-
-    def __init__(self) -> None:
-        super().__init__((PUBLIC, 0), _Handler)
-        self.requests: list[tuple[str, dict[str, str]]] = []
-        self.routes: dict[str, Callable[[_Handler], None]] = {}
-
-    @property
-    def url(self) -> str:
-        """Return the base URL of the server."""
-        return f"http://{PUBLIC}:{self.server_port}"
-
-    def serve(self, path: str, body: bytes = b"", *, status: int = 200, **headers: str) -> str:
-        """Serve a response at a path, and return its URL."""
-
-        def answer(handler: _Handler) -> None:
-            handler.send_response(status)
-            all_headers = {"Content_Length": str(len(body)), "Content_Type": "text/html", **headers}
-            for name, value in all_headers.items():
-                handler.send_header(name.replace("_", "-"), value)
-            handler.end_headers()
-            handler.wfile.write(body)
-
-        self.routes[path] = answer
-        return self.url + path
-
-
-class _Handler(BaseHTTPRequestHandler):
-    server: Server
-    protocol_version = "HTTP/1.1"
-
-    def do_GET(self) -> None:
-        self.server.requests.append((self.path, dict(self.headers)))
-        self.server.routes[urlsplit(self.path).path](self)
-
-    def log_message(self, *_: Any) -> None:
-        """Log nothing."""
 
 
 @pytest.fixture
 def server() -> Iterator[Server]:
     """Yield a server on this machine."""
-    running = Server()
-    thread = threading.Thread(target=running.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
-    thread.start()
-    yield running
-    running.shutdown()
-    running.server_close()
-    thread.join()
+    with run_server() as running:
+        yield running
 
 
 def web_fetch(
@@ -95,10 +43,10 @@ def web_fetch(
     return closed_afterwards(client)
 
 
-_opened: list[WebFetch | SearxngSearch] = []
+_opened: list[WebFetch] = []
 
 
-def closed_afterwards[T: (WebFetch, SearxngSearch)](client: T) -> T:
+def closed_afterwards(client: WebFetch) -> WebFetch:
     """Register a client to be closed after the test."""
     _opened.append(client)
     return client
@@ -306,7 +254,7 @@ def test_a_page_over_the_size_limit_is_refused(server: Server) -> None:
     small = web_fetch(page_bytes=100)
     assert_refused(server.serve("/announced", b"x" * 101), "is larger than 100 bytes", small)
 
-    def endless(handler: _Handler) -> None:
+    def endless(handler: BaseHTTPRequestHandler) -> None:
         handler.send_response(200)
         handler.send_header("Content-Type", "text/plain")
         handler.send_header("Connection", "close")
@@ -327,7 +275,7 @@ def test_a_compressed_page_is_refused(server: Server) -> None:
 def test_a_slow_server_is_cut_off_at_the_deadline(server: Server) -> None:
     over = threading.Event()
 
-    def drip(handler: _Handler) -> None:
+    def drip(handler: BaseHTTPRequestHandler) -> None:
         handler.send_response(200)
         handler.send_header("Content-Type", "text/plain")
         handler.send_header("Content-Length", "1000")
@@ -355,60 +303,3 @@ def test_another_status_is_reported(server: Server, status: int) -> None:
         web_fetch().fetch(f"{server.url}/x?key=secret", deadline_s=5)
     assert f"answered {status}" in str(failure.value)
     assert "secret" not in str(failure.value)
-
-
-class TestSearch:
-    """The search server is the operator's own: any address is allowed."""
-
-    def test_results_without_a_valid_address_are_omitted(self, server: Server) -> None:
-        results = [
-            {"url": "https://a.example", "title": "A\0", "content": "about a", "engine": "x"},
-            {"url": "javascript:alert(1)"},
-            {"title": "nothing"},
-            "text",
-            {"url": "http://b.example", "title": None},
-            {"url": "http://c.example"},
-        ]
-        server.serve("/search", json.dumps({"results": results}).encode(), Content_Type="application/json")
-
-        search_results = closed_afterwards(SearxngSearch(server.url)).search("reef & depth", 2, deadline_s=5)
-
-        assert search_results == [
-            SearchResult(url="https://a.example", title="A\ufffd", snippet="about a"),
-            SearchResult(url="http://b.example"),
-        ]
-        assert parse_qs(urlsplit(server.requests[0][0]).query) == {"q": ["reef & depth"], "format": ["json"]}
-
-    @pytest.mark.parametrize("path", ["", "/", "/search", "/searx/"])
-    def test_the_address_may_be_written_with_or_without_its_path(self, server: Server, path: str) -> None:
-        for place in ("/search", "/searx/search"):
-            server.serve(place, b'{"results": []}')
-        assert closed_afterwards(SearxngSearch(server.url + path)).search("q", 3, deadline_s=5) == []
-
-    @pytest.mark.parametrize(
-        ("body", "status", "message"),
-        [
-            (b"<html>", 200, "did not answer with JSON"),
-            (b"{}", 200, "did not answer with JSON"),
-            (b"[]", 200, "did not answer with JSON"),
-            (b"", 500, "answered 500"),
-            (b"", 403, "`search.formats` has json"),
-            (b"", 302, "answered 302"),
-        ],
-    )
-    def test_any_other_search_response_is_a_failure(
-        self, server: Server, body: bytes, status: int, message: str
-    ) -> None:
-        server.serve("/search", body, status=status)
-        with pytest.raises(WebFailed, match=message) as failed:
-            closed_afterwards(SearxngSearch(server.url)).search("secret question", 3, deadline_s=5)
-        assert "secret" not in str(failed.value)
-
-    def test_a_server_that_is_away_is_a_failure(self) -> None:
-        with pytest.raises(WebFailed, match=r"the search at 127\.0\.0\.1 cannot be reached"):
-            closed_afterwards(SearxngSearch("http://127.0.0.1:9")).search("q", 3, deadline_s=5)
-
-    @pytest.mark.parametrize("url", ["localhost:8888", "ftp://x", "/search", "http://"])
-    def test_an_invalid_search_address_is_refused(self, url: str) -> None:
-        with pytest.raises(ConfigurationInvalid, match="ARBOR_SEARCH_URL"):
-            SearxngSearch(url)
