@@ -99,7 +99,7 @@ def action_resource(action: str) -> str:
     return ACTION_PREFIX + action
 
 
-def named_resource(text: str) -> str:
+def resolve_resource(text: str) -> str:
     """Return the resource that a person names, by its URI or by the name of an action. Raises CapabilityInvalid for an empty text.
 
     Without a name, the URI would be that of all actions.

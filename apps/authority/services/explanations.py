@@ -27,7 +27,7 @@ from arbor.authority.authorization import (
     with_trust,
 )
 from arbor.authority.constraints import Constraints
-from arbor.authority.grants import ACTION_PREFIX, action_resource, named_resource, read_uri
+from arbor.authority.grants import ACTION_PREFIX, action_resource, read_uri, resolve_resource
 from arbor.values import replace
 
 _GRANTS = f"SELECT {GRANTS_COLUMN} FROM agents_agent a WHERE a.tenant_id = %(tenant)s AND a.id = %(agent)s"  # noqa: S608 (no external input)
@@ -131,7 +131,7 @@ def explain_authorization(*, agent_id: UUID, resource: str) -> AuthorizationRepo
     Raises NotFound for the agent, and CapabilityInvalid for no name, and for a URI that breaks the grammar.
     """
     agent = agent_by_id(agent_id)
-    uri = str(read_uri(named_resource(resource)))
+    uri = str(read_uri(resolve_resource(resource)))
     own = authority_of(agent.id)
     revoked = tuple(to_value(row) for row in capabilities_of(agent.id, revoked=True).exclude(revoked_at=None))
     authority = replace(own, grants=AgentGrants((*own.grants, *revoked)))

@@ -30,7 +30,7 @@ from apps.console.forms import agent_choices, agent_named
 from apps.console.row_acts import RowAct, run_act
 from apps.console.views import console_page, refuse
 from arbor.authority.constraints import Constraints, constraints_from_input
-from arbor.authority.grants import named_resource
+from arbor.authority.grants import resolve_resource
 from arbor.errors import Invalid, NotFound
 from arbor.heartbeat.actions import ACTIONS
 from arbor.ids import read_id
@@ -120,7 +120,7 @@ def _read(request: HttpRequest, agent: Agent) -> CapabilityPage:
 def _grant(request: HttpRequest, agent_id: UUID) -> str:
     row = grant_capability(
         agent_id=agent_id,
-        resource=named_resource(request.POST.get("resource", "")),
+        resource=resolve_resource(request.POST.get("resource", "")),
         constraints=_constraints(request),
         actor=actor_of(request),
     )

@@ -30,7 +30,7 @@ from apps.selves.services.drift import SelfDrift, measure_self_drift
 from apps.tools.services.servers import suggested_rules
 from arbor.agents.template import TrustTier
 from arbor.authority.approvals import Suggestion
-from arbor.authority.grants import named_resource
+from arbor.authority.grants import resolve_resource
 from arbor.authority.modes import TrustMode, TrustPreset, TrustProfile
 from arbor.errors import Invalid
 from arbor.heartbeat.actions import ACTIONS
@@ -93,7 +93,7 @@ def _set_rule(request: HttpRequest, agent_id: UUID) -> str:
     rule_agent_id = _rule_agent_id(request, agent_id)
     row = set_mode(
         agent_id=rule_agent_id,
-        prefix=named_resource(request.POST.get("resource", "")),
+        prefix=resolve_resource(request.POST.get("resource", "")),
         mode=TrustMode(mode),
         actor=actor_of(request),
     )
@@ -101,7 +101,7 @@ def _set_rule(request: HttpRequest, agent_id: UUID) -> str:
 
 
 def _clear_rule(request: HttpRequest, agent_id: UUID) -> str:
-    prefix = named_resource(request.POST.get("resource", ""))
+    prefix = resolve_resource(request.POST.get("resource", ""))
     clear_mode(agent_id=_rule_agent_id(request, agent_id), prefix=prefix, actor=actor_of(request))
     return f"The rule for {prefix} is removed."
 

@@ -24,7 +24,7 @@ from apps.authority.services.grants import (
     revoke_capability,
 )
 from arbor.authority.constraints import Constraints, constraints_from_input
-from arbor.authority.grants import CAPABILITY_PREFIX, DEFAULT_DEPTH, named_resource
+from arbor.authority.grants import CAPABILITY_PREFIX, DEFAULT_DEPTH, resolve_resource
 from config.cli.kit.declarations import ExitCode, Output
 from config.cli.kit.lookup import find_id
 from config.cli.kit.output import short, stamp, table
@@ -61,7 +61,7 @@ def grant(agent: ChosenAgent, /, *, resource: str, depth: int | None, **limits: 
     """Grant a capability to an agent."""
     row = grant_capability(
         agent_id=agent.id,
-        resource=named_resource(resource),
+        resource=resolve_resource(resource),
         constraints=_build_constraints(limits),
         depth=DEFAULT_DEPTH if depth is None else depth,
         actor=actor(),
@@ -85,7 +85,7 @@ def delegate(
     row = delegate_capability(
         capability_id=find_id(agent, CapabilityGrant, capability.removeprefix(CAPABILITY_PREFIX)),
         to_agent_id=other.id,
-        resource=named_resource(resource) if resource is not None else "",
+        resource=resolve_resource(resource) if resource is not None else "",
         constraints=_build_constraints(limits),
         depth=depth,
         actor=actor(),

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from arbor.agents.capabilities import CapabilityUri
 from arbor.authority.constraints import Constraints, Rate, TimeWindow, constraints_from_input
-from arbor.authority.grants import is_subset, matches, named_resource, read_uri, widening
+from arbor.authority.grants import is_subset, matches, read_uri, resolve_resource, widening
 from arbor.errors import CapabilityInvalid
 from tests.support.authority import OTHER_KEY, SYSTEM, grant_of
 
@@ -76,11 +76,11 @@ def test_every_grant_is_a_subset_of_itself_and_of_all(uri: CapabilityUri) -> Non
 
 
 def test_a_resource_is_named_by_its_uri_or_its_action() -> None:
-    assert named_resource(f" {READ}/docs ") == f"{READ}/docs"
-    assert named_resource(" recall") == "arbor://actions/execute/recall"
+    assert resolve_resource(f" {READ}/docs ") == f"{READ}/docs"
+    assert resolve_resource(" recall") == "arbor://actions/execute/recall"
     for empty in ("", "  "):
         with pytest.raises(CapabilityInvalid, match="name an action"):
-            named_resource(empty)
+            resolve_resource(empty)
 
 
 def test_a_single_wildcard_does_not_contain_a_double_one() -> None:
