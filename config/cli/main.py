@@ -105,7 +105,7 @@ def cli() -> None:
 
 
 def run() -> None:
-    """Run the command line as the work of this whole process."""
+    """Run the command line in a process that does nothing else."""
     # At its exit the interpreter would look for garbage among all loaded modules, a third of a short command's time.
     atexit.register(gc.freeze)
     main()

@@ -58,6 +58,7 @@ ARBOR_FOLLOW_UPS = whole_number("ARBOR_FOLLOW_UPS", default=9, least=0, most=MAX
 #: The domains that agents may read on the web, each with its subdomains, or `*`; empty: no web. And the address of a
 #: SearXNG-compatible search server; empty: no inquiries.
 ARBOR_WEB_ALLOW = env.list("ARBOR_WEB_ALLOW", default=[])
+# A wrong domain is refused here, not at the first inquiry.
 AllowList.of(ARBOR_WEB_ALLOW)
 ARBOR_SEARCH_URL = env.str("ARBOR_SEARCH_URL", default="")
 #: The largest page that is read, in bytes, and the seconds for all searches and pages of an inquiry, at most ARBOR_MODEL_DEADLINE_S.

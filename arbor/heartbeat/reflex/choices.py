@@ -40,7 +40,7 @@ _OWN = (STAYS, f"{SUMMARY} “", BACK, NEEDED, GATHERED, "Heartbeat ", "I wonder
 
 _WORD = re.compile(r"[^\W\d_]{5,}")
 _SIGNIFICANT = re.compile(r"[^\W\d_]{3,}")
-#: A capitalized word that does not begin a sentence, which may follow a colon.
+#: A capitalized word that does not begin a sentence; after a colon a sentence may begin.
 _NAME = re.compile(r"(?<=[a-zß-ÿ0-9,;] )[A-ZÀ-Þ][^\W\d_]{2,}")
 _BETWEEN = re.compile(r"\W+")
 #: The last quotation that begins in a text; ’ in a word is an apostrophe.

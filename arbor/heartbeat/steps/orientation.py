@@ -79,7 +79,7 @@ def idle(heartbeat: HeartbeatState) -> NodeResult[HeartbeatState]:
     if not reason:
         return NodeResult(state=heartbeat.with_state(idle_beats=0))
     idle_heartbeats = opening.idle_heartbeats + 1
-    # First, because drives that stopped moving at the due time have been lower until now than `urgent_at` would assume.
+    # Before `urgent_at`, which assumes that the drives have moved until now: they stopped when the heartbeat was due.
     heartbeat = heartbeat.with_state(
         idle_beats=idle_heartbeats,
         stale_beats=heartbeat.situation.stale_beats + 1,
@@ -98,10 +98,10 @@ def idle(heartbeat: HeartbeatState) -> NodeResult[HeartbeatState]:
 
 
 def _after_renewal(heartbeat: HeartbeatState, following: NextHeartbeat, renewal: datetime) -> NextHeartbeat:
-    """Return the next heartbeat after one that the daily budget did not permit, whose wait is no idleness.
+    """Return the next heartbeat after one that the daily budget did not permit: waiting for the renewal is no idleness.
 
-    No halted agent has it before the renewal, and none later than an interval without heartbeats requires; a user who waits
-    is answered first thing, at any hour.
+    A halted agent has it after the renewal. Other agents wait no longer than until the renewal, or one interval if that is later.
+    Where a user waits, the agent goes on at the renewal, even outside its active hours.
     """
     schedule, situation = heartbeat.schedule, heartbeat.situation
     user_waiting = situation.environment.user_waiting

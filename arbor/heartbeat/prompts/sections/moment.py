@@ -31,7 +31,7 @@ SHOWN_PERCEPTS = 5
 OUTCOME_LENGTH = 1_200
 #: Replaces the narrative of the last heartbeat where a recent memory shows it.
 NARRATED_ABOVE = "Its narrative is the latest of yours under Recent experience."
-#: Characters of the longest percept, which is shown whole: a line break and the indentation after it are five.
+#: Characters of the longest percept as it is shown, whole: each of its characters may be a line break, shown as five with its indentation.
 _PERCEPT_SHOWN = 5 * PERCEPT_LENGTH
 #: Characters of a percept's data, and of one value.
 DETAIL_LENGTH = 800
