@@ -45,12 +45,17 @@ def drop_color_message(_logger: Any, _name: str, event: MutableMapping[str, Any]
 def drop_outage_traceback(
     _logger: Any, _name: str, event: MutableMapping[str, Any]
 ) -> MutableMapping[str, Any]:
-    """Drop the traceback of an error that says only that the database or the broker does not answer: it repeats every second."""
+    """Drop the traceback of a library's record whose error says only that the database or the broker does not answer.
+
+    Celery repeats such records every second. The error stays, in the message or beside it.
+    """
     match event.get("exc_info"):
         case (_, BaseException() as error, _) if _is_outage(error):
             del event["exc_info"]
             # Celery's scheduler adds its stack to the message.
             event["event"] = str(event["event"]).partition("\n")[0]
+            if str(error).partition("\n")[0] not in event["event"]:
+                event["error"] = str(error)
     return event
 
 

@@ -202,7 +202,7 @@ def parse_model_limits(text: str) -> dict[str, TrustPreset]:
     for entry, model, preset in name_values(text, setting="ARBOR_MODEL_TRUST"):
         if model.partition("/")[0] not in Provider or preset not in TrustPreset:
             raise ConfigurationInvalid(
-                f"a model's limit of trust is one of {', '.join(TrustPreset)}, such as ollama=cautious, for a provider of"
+                f"ARBOR_MODEL_TRUST: a model's limit of trust is one of {', '.join(TrustPreset)}, such as ollama=cautious, for a provider of"
                 f" {', '.join(Provider)}, or its model; got {entry!r}"
             )
         limits[model] = TrustPreset(preset)

@@ -76,7 +76,7 @@ class AllowList:
         for entry in cleaned - {EVERYWHERE}:
             if not entry.isascii() or not all(part.replace("-", "").isalnum() for part in entry.split(".")):
                 raise ConfigurationInvalid(
-                    "an allowed domain is like example.org, in ASCII (xn--…), without scheme, port or path, got"
+                    "ARBOR_WEB_ALLOW: an allowed domain is like example.org, in ASCII (xn--…), without scheme, port or path, got"
                     f" {entry!r}"
                 )
         return cls(domains=frozenset(cleaned - {EVERYWHERE}), everywhere=EVERYWHERE in cleaned)

@@ -193,8 +193,12 @@ def _maintenance_lines(maintenance: DemoMaintenance) -> RenderableType:
     story = _grid()
     story.add_row("episodes", Text(f"{maintenance.episodes}, the longest of {maintenance.longest} memories"))
     for cluster in maintenance.clusters:
-        clearest = shorten(cluster.clearest, _MAX_LENGTH, placeholder=" …")
-        story.add_row("cluster", Text(f"{cluster.name}, {cluster.size} memories; the clearest: {clearest}"))
+        clearest = (
+            f"; the clearest: {shorten(cluster.clearest, _MAX_LENGTH, placeholder=' …')}"
+            if cluster.clearest
+            else ""
+        )
+        story.add_row("cluster", Text(f"{cluster.name}, {cluster.size} memories{clearest}"))
     return story
 
 

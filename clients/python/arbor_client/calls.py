@@ -135,7 +135,7 @@ def patch[T](kind: type[T], path: str, changes: Mapping[str, Any]) -> Call[T]:
 
 
 def delete[T](kind: type[T], path: str, /, **query: Any) -> Call[T | None]:
-    """Return a call that deletes; None where only a repeated request was answered, after the deletion."""
+    """Return a call that deletes. Its value is None if a repeated request found nothing, because an earlier one may have been executed."""
     read = decoder(kind)
 
     def read_deleted(value: Any) -> T | None:

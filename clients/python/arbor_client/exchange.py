@@ -47,9 +47,9 @@ type Sent = httpx.Response | httpx.RequestError | None
 def exchange[T](call: Call[T], *, retries: int) -> Generator[Step, Sent, T]:
     """Send a call, with up to `retries` retries, and return the value of its answer. Raises ArborClientError.
 
-    A POST is repeated only under its idempotency key, a PATCH only if the server did not execute it. A DELETE is done also where a
-    repeated one finds nothing, because an earlier one may have been executed. While the value is not
-    complete, the call that follows is sent.
+    A POST is repeated only under its idempotency key, a PATCH only if the server did not execute it. A repeated
+    DELETE that finds nothing has succeeded, because an earlier one may have been executed. While the value is not complete, the call
+    that follows is sent.
     """
     while True:
         value = yield from _attempts(call, retries=retries)

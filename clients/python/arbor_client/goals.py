@@ -161,7 +161,7 @@ class Plans[C: (Arbor, AsyncArbor)](Group[C]):
 
     @operation
     def list(self, agent_id: Id, goal_id: Id) -> Call[Rows[Plan]]:
-        """Return the plans of a goal with their steps, the latest first."""
+        """Return the latest plans of a goal with their steps, at most 50, the latest first."""
         return rows_of(get(Plan, f"/agents/{segment(agent_id)}/goals/{segment(goal_id)}/plans"))
 
     @operation

@@ -64,7 +64,7 @@ _recall = agent_command(
     "Recall an agent's memories about QUERY, best first, with the components of each score.",
     argument("query"),
     limit_option(MAX_LIMIT, 10),
-    option("--episodes", is_flag=True, help="Recall whole episodes, by their summaries."),
+    option("--episodes", is_flag=True, help="Recall whole episodes, by their summaries, at most 100."),
     *_FILTERS,
     run="memory.recall:recall_memories",
     details="It does not count as the agent's own recall. Components: meaning, words, neighbours (what was said just before and after),"

@@ -131,6 +131,17 @@ def test_an_unreachable_server_is_logged_without_traceback(
     assert ("Traceback" in shown, "beat.py" in shown) == (shows_traceback, shows_traceback)
 
 
+def test_a_message_without_its_error_gets_it_beside(written: io.StringIO) -> None:
+    try:
+        raise psycopg.OperationalError("connection refused")
+    except psycopg.OperationalError:
+        logging.getLogger("masked").exception("Service Unavailable: /x")
+    shown = written.getvalue()
+    assert "Service Unavailable: /x" in shown
+    assert "connection refused" in shown
+    assert "Traceback" not in shown
+
+
 def test_a_message_of_the_scheduler_without_a_broker_is_one_line(written: io.StringIO) -> None:
     try:
         try:
