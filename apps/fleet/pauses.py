@@ -62,8 +62,8 @@ def pause_all_agents(*, actor: str, reason: str = "") -> int:
 def resume_all_agents(*, actor: str) -> int:
     """Resume the agents of the current tenant that the last `pause_all_agents` paused, and return their number.
 
-    Nothing is resumed after an earlier resumption, nor an agent that was paused alone, before or since. The next heartbeat of each is at a
-    random time within its interval. Raises TransitionIllegal for a suspended tenant.
+    Agents that were paused alone, before or since, stay paused; after an earlier resumption, no agent is resumed. The next heartbeat of
+    each resumed agent is at a random time within its interval. Raises TransitionIllegal for a suspended tenant.
     """
     with transaction.atomic(using=APP):
         require_active()
@@ -134,7 +134,9 @@ def resume_all_tenants(*, actor: str) -> list[str]:
 
 
 def _names_of(agents: QuerySet[Agent]) -> dict[UUID, str]:
-    return dict(agents.order_by("id").values_list("id", "name"))
+    """Lock agents, after their schedules, and return their names by id."""
+    locked = agents.order_by("id").select_for_update(of=("self",), no_key=True)
+    return dict(locked.values_list("id", "name"))
 
 
 def _emit_each(name: SignalName, agents: dict[UUID, str], *, actor: str) -> None:

@@ -80,7 +80,7 @@ def check_own_energy(tenant: EnergyPolicy) -> None:
             check_terms(terms_of(tenant, EnergyPolicy.model_validate(own)), default_costs=DEFAULT_COSTS)
         except Invalid as error:
             raise Invalid(
-                f"the agent {name} has an energy policy of its own: {error}; change it first"
+                f"the energy policy of the agent {name} does not fit the tenant's: {error}; change the agent's policy first"
             ) from error
 
 

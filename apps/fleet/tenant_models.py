@@ -213,7 +213,7 @@ def _one_trial(tenant_id: UUID) -> Iterator[None]:
 def _try(provider: Provider, own: Credentials, *, base_url: str, handle: str) -> tuple[str, ...]:
     """Return the models that a provider lists; where it cannot list any, ask the model for a few tokens.
 
-    Raises Invalid with the provider's error, and for a provider that lists no models where none is named.
+    Raises Invalid with the provider's error, or if the provider lists no models and `handle` is empty.
     """
     if connections[APP].in_atomic_block:
         raise RuntimeError("a provider must be asked outside any transaction")

@@ -112,7 +112,7 @@ class WorkflowRun(TenantModel):
     input = models.JSONField(default=dict)
     #: `arbor.pipeline.engine.Checkpoint.position()`; empty before the first leg.
     position = models.JSONField(default=dict)
-    #: The number of committed legs; a failed leg counts only if no other was committed since.
+    #: The number of committed legs; the sweep counts a failed leg only if this number is unchanged since it read the run.
     leg = models.PositiveIntegerField(default=0)
     #: The legs in a row that have raised; the sweep walks the run again at `due_at`.
     failed_legs = models.PositiveSmallIntegerField(default=0, db_default=0)

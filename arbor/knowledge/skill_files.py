@@ -25,7 +25,7 @@ class UnreadableSkill:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class FoundSkills:
+class FolderSkills:
     """The skills in some folders by name, and the files that could not be read."""
 
     skills: dict[str, SkillFile]
@@ -42,7 +42,7 @@ def stamp_of(folders: Sequence[Path]) -> tuple[tuple[str, int, int], ...]:
     return tuple(_stamp(path) for path in _files(folders))
 
 
-def read_folders(folders: Sequence[Path]) -> FoundSkills:
+def read_folders(folders: Sequence[Path]) -> FolderSkills:
     """Read the skills of folders; a later folder's skill replaces an earlier one's of the same name."""
     skills: dict[str, SkillFile] = {}
     unreadable: list[UnreadableSkill] = []
@@ -53,7 +53,7 @@ def read_folders(folders: Sequence[Path]) -> FoundSkills:
             unreadable.append(UnreadableSkill(path=str(path), fault=str(error)))
         else:
             skills[skill.name] = skill
-    return FoundSkills(skills=skills, unreadable=tuple(unreadable))
+    return FolderSkills(skills=skills, unreadable=tuple(unreadable))
 
 
 def _read(path: Path) -> SkillFile:

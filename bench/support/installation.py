@@ -51,7 +51,7 @@ _FOREIGN = (
     "OLLAMA_",
     "OTEL_",
 )
-#: Empty values: this process may have read the developer's from its environment or from a `.env` file.
+#: Empty values, because this process may have read the developer's keys and addresses from its environment or a `.env` file.
 _NO_PROVIDERS = dict.fromkeys(
     (*sorted(MODEL_KEYS), "OPENAI_BASE_URL", "OPENAI_API_BASE", "ANTHROPIC_BASE_URL", "OLLAMA_HOST"), ""
 )

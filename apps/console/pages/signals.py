@@ -59,7 +59,7 @@ class SignalsPage:
 def read_signals_page(*, agent: str = "", name: str = "", before: str = "") -> SignalsPage:
     """Read a page of signals; `agent` is the name or id of an agent, `name` a name of signals or a pattern.
 
-    Raises Invalid for an unknown agent, name or cursor. Four queries at most.
+    Raises Invalid for an unknown agent, name or cursor. Five queries at most.
     """
     wanted = _filter(agent, name)
     cursor = Cursor.parse(before) if before else None

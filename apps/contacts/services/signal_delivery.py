@@ -136,7 +136,10 @@ def post_signals(*, webhook_id: UUID, lease: int, tenant_id: UUID) -> int:
 
 
 def _load_batch(webhook_id: UUID, lease: int) -> _SignalBatch | None:
-    """Read the next signals, or those of the failed request; None without the lease. Raises Invalid, SealBroken."""
+    """Read the next signals, or those of the failed request, which is marked as failed if some of its signals are deleted.
+
+    Returns None without the lease. Raises Invalid, SealBroken.
+    """
     webhook = SignalWebhook.objects.filter(id=webhook_id, lease=lease, active=True).first()
     if webhook is None:
         return None

@@ -50,7 +50,7 @@ def observe(context: ActionContext, decision: Decision) -> ActionResult:
     ]
     if pending:
         lines.append("Your next heartbeat takes in what waits: do not act on it twice.")
-    summary = f"looked around: {len(pending)} more wait for the next heartbeat"
+    summary = f"looked around: pending for the next heartbeat and shown: {len(pending)}"
     return action_result(decision, ActionOutcome.SUCCESS, summary, brought="\n".join(lines))
 
 

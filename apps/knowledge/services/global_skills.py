@@ -18,7 +18,7 @@ from apps.knowledge.services.skill_users import SkillChange, find_skill_users, u
 from apps.knowledge.services.skills import skill_tokens
 from apps.tenants.scope import OPS, ops_scope
 from arbor.knowledge.skill_files import (
-    FoundSkills,
+    FolderSkills,
     UnreadableSkill,
     read_folders,
     shipped_folder,
@@ -120,7 +120,7 @@ def _changes(rows: Mapping[str, GlobalSkill], skills: Mapping[str, SkillFile]) -
     }
 
 
-def _names_without_file(rows: Mapping[str, GlobalSkill], found: FoundSkills) -> list[str]:
+def _names_without_file(rows: Mapping[str, GlobalSkill], found: FolderSkills) -> list[str]:
     """Return the names of skills that are not withdrawn and whose file is gone; an unreadable file is not gone."""
     unreadable = {Path(file.path).parent.name for file in found.unreadable}
     present = found.skills.keys() | unreadable

@@ -116,7 +116,7 @@ def _reply(called: CalledAgent, answer: ChatMessage) -> AgentReply:
         conversation=answer.session_id,
         reply=answer.content,
         model=answer.model,
-        boundaries=[match["name"] for match in answer.detail.get("boundaries", [])],
+        boundaries=list(dict.fromkeys(match["name"] for match in answer.detail.get("boundaries", []))),
     )
 
 

@@ -133,10 +133,10 @@ def update_goal(
     called = called_agent(context, agent)
     with called.transaction():
         row = _find_goal(called, goal)
-        change = GoalEdit(note=note.strip(), fraction=progress, state=state, reason=reason)
+        change = GoalEdit(note=note.strip(), fraction=progress, state=state, reason=reason.strip())
         if state == row.state:
-            # A model may name the state that the goal has.
-            change = replace(change, state=None)
+            # A model may name the state that the goal has; its reason is then one of no new state, unless full progress completes the goal.
+            change = replace(change, state=None, reason=change.reason if progress == 1 else "")
         if change != GoalEdit():
             row = change_goal(agent_id=called.id, goal_id=row.id, change=change, actor=called.actor)
         return _changed_goal(called, row)

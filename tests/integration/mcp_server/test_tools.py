@@ -157,6 +157,12 @@ class TestGoals:
         assert ("Find the ford", "completed") in [(line["title"], line["state"]) for line in closed]
         assert audited_messages(tenant)[0] == "added goal 'Find the ford', queued"
 
+    def test_the_state_that_a_goal_has_may_be_named_with_a_reason(self, client: InProcessClient) -> None:
+        goal = client.tool("add_goal", title="Find the ford")
+        named = {"goal": goal["id"], "state": goal["state"], "reason": "It goes well."}
+        assert client.tool("update_goal", note="Half.", progress=0.5, **named)["fraction"] == 0.5
+        assert client.tool("update_goal", **named)["state"] == goal["state"]
+
     def test_an_abandoned_goal_needs_a_reason(self, client: InProcessClient) -> None:
         client.tool("add_goal", title="Find the ford")
         with pytest.raises(ToolFailed, match="reason"):

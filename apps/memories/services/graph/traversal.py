@@ -122,8 +122,8 @@ def find_contradictions(*, agent_id: UUID, about: GraphNode | None = None) -> Tr
     check_known([about] if about else [], labels)
     found = tuple(
         Contradiction(
-            first=_traversed_node(first, labels),
-            second=_traversed_node(second, labels),
+            first=_labeled_node(first, labels),
+            second=_labeled_node(second, labels),
             weight=weight,
             note=note,
         )
@@ -173,14 +173,14 @@ def _with_labels(
     labels = labels_of(agent_id, [node.id for node in nodes], {node.kind for node in nodes})
     check_known(required, labels)
     found = tuple(
-        _traversed_node(reached_node.node, labels, reached_node)
+        _labeled_node(reached_node.node, labels, reached_node)
         for reached_node in reached.found
         if reached_node.node in labels
     )
     return TraversalResult(found=found, bounded=reached.bounded)
 
 
-def _traversed_node(
+def _labeled_node(
     node: GraphNode, labels: dict[GraphNode, str], reached: ReachedNode | None = None
 ) -> LabeledNode:
     return LabeledNode(

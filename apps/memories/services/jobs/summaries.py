@@ -64,7 +64,8 @@ def unsummarized_episodes(
 ) -> list[UnsummarizedEpisode]:
     """Return up to `limit` episodes to summarize, in the order in which they were closed.
 
-    With a `max_size`, those of at most this number of memories. They are locked until the transaction ends; episodes locked by others are skipped. Two statements.
+    With `max_size`, only episodes of at most this number of memories. The episodes are locked until the transaction ends; those locked
+    by others are skipped. Two statements.
     """
     # A clock that ran ahead may have written an end in the future: such an episode does not wait.
     settled = Q(ended_at__lt=Now() - SUMMARY_DELAY) | Q(ended_at__gt=Now() + SUMMARY_DELAY)

@@ -165,7 +165,7 @@ class MindDraft:
         log.warning(
             "stored_without_vectors",
             reason=f"the agent's are by {self.model}, these by {made_by}",
-            memories=len(rows),
+            texts=len(rows),
         )
         return None
 

@@ -115,7 +115,8 @@ def test_terms_that_cannot_work_change_nothing(agent: Agent) -> None:
         set_tenant_energy(slug=slug_of(agent), changes={"costs": {"rest": 2}}, actor="test")
     set_energy(agent, maximum=None, regeneration=15, costs=None)
     with pytest.raises(
-        Invalid, match=f"the agent {agent.name} has .* of its own: .* at most the maximum of 12, got 15"
+        Invalid,
+        match=f"policy of the agent {agent.name} does not fit the tenant's: .* at most the maximum of 12, got 15",
     ):
         set_tenant_energy(slug=slug_of(agent), changes={"maximum": 12}, actor="test")
     with tenant_transaction(agent.tenant_id):

@@ -27,7 +27,7 @@ ACTION = "mcp.weather.forecast"
 
 @pytest.fixture(scope="module")
 def running_server() -> Iterator[RunningServer]:
-    """Return a real server, which the tests of this module share."""
+    """Return a real server, which the tests of one module share."""
     with run_tool_server() as server:
         yield server
 
