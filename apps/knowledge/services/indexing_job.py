@@ -121,8 +121,9 @@ def _embed_step(tenant_id: UUID, most: int) -> int:
     with tenant_transaction(tenant_id):
         documents = _lock_documents({passage.document_id for passage in waiting})
         for passage, vector in zip(waiting, vectors, strict=True):
-            row = Passage.objects.filter(id=passage.id, embedding__isnull=True)
-            row.update(embedding=HalfVector(vector), embedding_model=name_of(installation_model()))
+            passage.embedding, passage.embedding_model = HalfVector(vector), name_of(installation_model())
+        unembedded = Passage.objects.filter(embedding__isnull=True)
+        unembedded.bulk_update(waiting, ["embedding", "embedding_model"])
         _update_progress(documents)
     return len(waiting)
 
