@@ -15,6 +15,7 @@ from uuid import UUID
 import structlog
 from django.db import connections
 
+from apps.agents.services.locks import lock_schedule
 from apps.memories.models import BufferItem, Episode, Memory, Upkeep
 from apps.memories.services.embedding import queries
 from apps.memories.services.embedding.embedders import (
@@ -228,6 +229,8 @@ def _mark_refused(item: TextWithoutVector, error: EmbeddingFailed) -> None:
     made_by = embedder_for(item.model).model
     log.warning("text_refused", kind=item.kind.value, id=str(item.id), model=made_by, error=str(error))
     with tenant_transaction(item.tenant_id):
+        # A heartbeat locks buffer items before the mind.
+        lock_schedule(item.agent_id)
         lock_minds([item.agent_id])
         if model_of(item.agent_id) == item.model:
             # Otherwise the agent was moved meanwhile, and its new embedder may embed the text.

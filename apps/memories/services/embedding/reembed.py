@@ -18,6 +18,7 @@ import structlog
 from django.db import connection, connections
 from django.db.models import Exists, OuterRef, QuerySet
 
+from apps.agents.services.locks import lock_schedule
 from apps.audit.models import AuditAction
 from apps.audit.services import across_tenants, record
 from apps.memories.models import BufferItem, Cluster, Episode, Memory, Mind, NextEmbedding, Upkeep
@@ -273,8 +274,10 @@ def switch_model(
     """Replace the agent's vectors by the next ones in the open transaction; return None and change nothing while some are missing.
 
     With `leave_missing`, missing vectors are left to the backlog. For an agent that already has the model, only its next vectors
-    are deleted. At most fifteen statements for any number of memories, and six more with missing vectors.
+    are deleted. At most sixteen statements for any number of memories, and six more with missing vectors.
     """
+    # A heartbeat locks buffer items before the mind, and this function empties their vectors after it.
+    lock_schedule(agent_id)
     lock_minds([agent_id])
     started = time.perf_counter()
     previous = model_of(agent_id)
@@ -307,9 +310,7 @@ def switch_model(
         message=f"moved {memories} memories from the embedding model {previous} to {model}",
         detail={"refused": refused, "left_to_backlog": left},
     )
-    return ModelSwitch(
-        memories=memories, refused=refused, left=left, seconds=time.perf_counter() - started
-    )
+    return ModelSwitch(memories=memories, refused=refused, left=left, seconds=time.perf_counter() - started)
 
 
 def _reset_derived(agent_id: UUID, model: EmbeddingModel) -> None:
