@@ -10,6 +10,7 @@ from django.utils.safestring import SafeString
 from apps.console import cells, columns
 from apps.console.listing import MEMORY_VECTORS, AgentRowsAdmin, PlatformAdmin, filters_by_agent
 from apps.memories.models import Activation, EmbedderFault, JobRun, Mind, NextEmbedding, Upkeep
+from arbor.embedding.models import REFUSED
 
 #: Labels of the maintenance flags of an `Upkeep` row.
 MAINTENANCE_FLAGS = {
@@ -19,6 +20,14 @@ MAINTENANCE_FLAGS = {
     "unweighed": "importance",
     "unindexed": "word index",
 }
+
+
+def _pending(upkeep: Upkeep) -> list[str]:
+    """Return the labels of the maintenance that a memory waits for; one that its embedder refuses waits for no cluster."""
+    done = {flag for flag in MAINTENANCE_FLAGS if not getattr(upkeep, flag)}
+    if upkeep.memory.embedding_model.startswith(REFUSED):
+        done.add("unclustered")
+    return [label for flag, label in MAINTENANCE_FLAGS.items() if flag not in done]
 
 
 class _PerMemoryAdmin(AgentRowsAdmin):
@@ -45,13 +54,7 @@ class UpkeepAdmin(_PerMemoryAdmin):
     )
     neighbors_shown = columns.json("neighbors", "neighbors")
     computed = columns.moment("computed_at", "computed")
-    waiting = columns.cell(
-        "waits for",
-        lambda upkeep: (
-            ", ".join(label for flag, label in MAINTENANCE_FLAGS.items() if getattr(upkeep, flag))
-            or "nothing"
-        ),
-    )
+    waiting = columns.cell("waits for", lambda upkeep: ", ".join(_pending(upkeep)) or "nothing")
 
 
 @admin.register(Activation)

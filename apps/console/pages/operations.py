@@ -22,6 +22,7 @@ from apps.heartbeats.models import Process
 from apps.heartbeats.services.processes import SILENT_AFTER
 from apps.maintenance.services.recovery import FailedMaintenanceCall, failed_maintenance_calls
 from apps.memories.models import Episode, Memory, Upkeep
+from apps.memories.services.clusters.clusters import memories_to_cluster
 from apps.memories.services.jobs.health import MAX_COUNTED, Health, read_health
 from apps.queues import Queue
 from apps.tenants.models import Tenant
@@ -173,10 +174,13 @@ def _counted_rows() -> dict[str, QuerySet[Any]]:
         "under_way": HeartbeatSchedule.objects.filter(in_flight=True),
         "maintenance_calls": ExternalCall.objects.filter(errand_status__in=["pending", "running"]),
         "outbox": OutboxMessage.objects.filter(status__in=[DeliveryStatus.PENDING, DeliveryStatus.SENDING]),
-        "unembedded": Memory.objects.filter(status=MemoryStatus.ACTIVE, embedding__isnull=True),
+        # A model's name without a vector: the embedder refuses the text.
+        "unembedded": Memory.objects.filter(
+            status=MemoryStatus.ACTIVE, embedding__isnull=True, embedding_model=""
+        ),
         "stale": Upkeep.objects.filter(stale=True),
         "unsummarized": Episode.objects.filter(ended_at__isnull=False, summary=""),
-        "unclustered": Upkeep.objects.filter(unclustered=True),
+        "unclustered": memories_to_cluster(),
         "unextracted": Upkeep.objects.filter(unextracted=True),
         "unweighed": Upkeep.objects.filter(unweighed=True),
         "active": Agent.objects.filter(status=AgentStatus.ACTIVE),

@@ -23,7 +23,7 @@ from apps.tenants.models import Tenant
 from apps.tenants.scope import OPS, tenant_transaction
 from tests.factories.agents import AgentFactory
 from tests.factories.heartbeats import ProcessFactory, ScheduleFactory
-from tests.factories.memories import MemoryFactory
+from tests.factories.memories import MemoryFactory, UpkeepFactory
 from tests.support.console import World
 
 PAGE = "admin:operations"
@@ -82,6 +82,22 @@ def test_backlogs_are_counted(viewer: Client, world: World) -> None:
             memory = MemoryFactory(agent=world.agent)
             Memory.objects.filter(id=memory.id).update(embedding=None)
     assert counted(viewer, "unembedded") == before + 2
+
+
+def test_memories_that_their_embedder_refuses_are_no_backlog(viewer: Client, world: World) -> None:
+    before = {key: counted(viewer, key) for key in ("unembedded", "unclustered")}
+    waiting = {}
+    for model in ("refused: wordllama", ""):
+        with tenant_transaction(world.tenant.id):
+            memory = MemoryFactory(agent=world.agent, embedding=None, embedding_model=model)
+            UpkeepFactory(agent=world.agent, memory=memory, unclustered=True)
+        row = viewer.get(reverse("admin:memories_upkeep_change", args=[memory.pk])).content.decode()
+        waiting[model] = "neighborhood, clusters, concepts" in row, "neighborhood, concepts" in row
+    assert waiting == {"refused: wordllama": (False, True), "": (True, False)}
+    assert {key: counted(viewer, key) - count for key, count in before.items()} == {
+        "unembedded": 1,
+        "unclustered": 1,
+    }
 
 
 def test_agents_beyond_the_counted_ones_are_named_as_more(

@@ -112,6 +112,15 @@ def test_closed_episodes_and_unreadable_texts_are_counted(mind: Agent, settings:
     assert figure(health, Metric.UNREADABLE).count == 1
 
 
+def test_a_memory_without_a_possible_vector_waits_for_no_cluster(mind: Agent) -> None:
+    store_memories(mind, 3)
+    assert figure(read_health(), Metric.UNCLUSTERED).count == 3
+    with tenant_transaction(mind.tenant_id):
+        Memory.objects.filter(content__startswith="Ticket 0").update(embedding_model="refused: wordllama")
+    health = read_health()
+    assert (figure(health, Metric.UNCLUSTERED).count, figure(health, Metric.UNREADABLE).count) == (2, 1)
+
+
 def test_the_limits_are_settings(mind: Agent, settings: Any) -> None:
     store_memories(mind, 5)
     settings.ARBOR_HEALTH_LIMITS = {Metric.STALE_NEIGHBORHOODS: Limit(warn=2, critical=5)}
