@@ -35,7 +35,7 @@ _REFUSED_SHOWN = 10
 
 def prepare(demo: bool, report: Path | None) -> None:
     """Migrate the database, seed the built-in templates, endorse agents, sign grants, create the operator's account and the demo."""
-    # Before the serving roles get passwords of this master key, which would shut out the processes that run with another one.
+    # `migrate` checks the same; here the error is reported like every other one.
     refuse_other_master_key()
     call_command("migrate", verbosity=0, interactive=False)
     refuse_unsafe_role()
