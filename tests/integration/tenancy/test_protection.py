@@ -25,12 +25,12 @@ from apps.tenants.scope import OWNER
 from config.servers.postgres import EmbeddedPostgres
 from tests.integration.tenancy.conftest import fetch_raw
 
-#: All tables, views and the like outside PostgreSQL's own schemas that have a column `tenant_id`.
+#: All tables, views and the like outside PostgreSQL's own schemas that have a column `tenant_id`, without temporary ones.
 WITH_TENANT = (
     "SELECT c.oid, c.relname, c.relkind::text, c.relrowsecurity AND c.relforcerowsecurity FROM pg_class c"
     " JOIN pg_namespace n ON n.oid = c.relnamespace JOIN pg_attribute a ON a.attrelid = c.oid"
     " WHERE a.attname = 'tenant_id' AND c.relkind IN ('r', 'p', 'v', 'm', 'f')"
-    " AND n.nspname NOT IN ('pg_catalog', 'information_schema') ORDER BY 2"
+    " AND c.relpersistence <> 't' AND n.nspname NOT IN ('pg_catalog', 'information_schema') ORDER BY 2"
 )
 #: Each key or reference with its columns in order; a reference with the columns of the other table as well.
 KEYS = (
