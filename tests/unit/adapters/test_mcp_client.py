@@ -95,6 +95,16 @@ def test_a_server_that_is_down_cannot_be_reached() -> None:
         client.list_tools(ToolServerAddress(url="http://127.0.0.1:1/mcp"), deadline_s=20)
 
 
+def test_a_server_that_accepts_no_connection_is_named_as_such(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def time_out(_: httpx2.AsyncHTTPTransport, request: httpx2.Request) -> httpx2.Response:
+        raise httpx2.ConnectTimeout("silent", request=request)
+
+    monkeypatch.setattr(httpx2.AsyncHTTPTransport, "handle_async_request", time_out)
+    client = McpClient(max_bytes=2_000, permits=lambda _: True)
+    with pytest.raises(ToolFailed, match=r"^127\.0\.0\.1 did not accept a connection in time$"):
+        client.list_tools(ToolServerAddress(url="http://127.0.0.1:1/mcp"), deadline_s=20)
+
+
 def test_an_address_that_times_out_is_followed_by_the_next(
     address: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
