@@ -74,6 +74,11 @@ def test_all_faults_are_listed_at_once() -> None:
     )
 
 
+def test_an_empty_mapping_is_no_front_matter() -> None:
+    with pytest.raises(SkillInvalid, match="line 2: the front matter is empty"):
+        parse_skill("---\n{}\n---\nBe brief.\n")
+
+
 def test_an_empty_body_is_refused() -> None:
     with pytest.raises(SkillInvalid, match="write the instructions"):
         parse_skill("---\nname: empty\ndescription: Nothing.\n---\n\n")
