@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from arbor.errors import Invalid, ToolFailed
-from arbor.tools.names import is_tool_name
+from arbor.tools.names import TOOL_LENGTH, is_tool_name
 from arbor.tools.schemas import Schema, reduced_schema
 from arbor.tools.texts import clean, one_line
 
@@ -53,7 +53,8 @@ class ListedTool:
         name = listed.get("name")
         if not isinstance(name, str) or not is_tool_name(name):
             raise Invalid(
-                f"{one_line(str(name), 80)!r}: a usable name has letters, digits, _, - and full stops only"
+                f"{one_line(str(name), 80)!r}: a usable name has 1 to {TOOL_LENGTH} letters, digits, _, - and full stops,"
+                " beginning with a letter, a digit or _"
             )
         try:
             schema = reduced_schema(listed.get("inputSchema"))
@@ -96,7 +97,11 @@ class Listing:
                     tools[tool.name] = tool
         shown, left = skipped[:MAX_SKIPPED], len(skipped) - MAX_SKIPPED
         if left > 0:
-            shown.append(f"{left:,} further tools are not listed here")
+            shown.append(
+                "1 further tool is not listed here"
+                if left == 1
+                else f"{left:,} further tools are not listed here"
+            )
         return cls(tools=tuple(tools.values()), skipped=tuple(shown), unusable=len(skipped))
 
     def tool(self, name: str) -> ListedTool | None:
