@@ -127,7 +127,7 @@ async def _list(session: ClientSession) -> Listing:
         cursor = page.next_cursor
         if not cursor or len(listed) > MAX_TOOLS:
             break
-    return Listing.of(listed)
+    return Listing.of(listed, is_whole=not cursor)
 
 
 def _answer(result: CallToolResult, server: ToolServerAddress) -> ToolAnswer:

@@ -79,8 +79,8 @@ class Listing:
     unusable: int = 0
 
     @classmethod
-    def of(cls, listed: Sequence[Mapping[str, Any]]) -> Listing:
-        """Return the tools of a listing by the protocol, the first of each name."""
+    def of(cls, listed: Sequence[Mapping[str, Any]], *, is_whole: bool = True) -> Listing:
+        """Return the tools of a listing by the protocol, the first of each name; `is_whole` unless further pages are unread."""
         tools: dict[str, ListedTool] = {}
         skipped: list[str] = []
         for entry in listed:
@@ -102,6 +102,8 @@ class Listing:
                 if left == 1
                 else f"{left:,} further tools are not listed here"
             )
+        if not is_whole:
+            shown.append(f"the server's list goes on; the tools after number {len(listed):,} are not read")
         return cls(tools=tuple(tools.values()), skipped=tuple(shown), unusable=len(skipped))
 
     def tool(self, name: str) -> ListedTool | None:

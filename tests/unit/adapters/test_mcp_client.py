@@ -32,12 +32,19 @@ def address() -> Iterator[str]:
         def do_POST(self) -> None:
             request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             kind = {"Content-Type": "application/json"}
-            old = {"protocolVersion": "1", "capabilities": {}, "serverInfo": {"name": "s", "version": "1"}}
+            about = {"capabilities": {}, "serverInfo": {"name": "s", "version": "1"}}
+            old = {**about, "protocolVersion": "1"}
+            tool = {"name": "echo", "inputSchema": {"type": "object"}}
+            endless = {
+                "initialize": {**about, "protocolVersion": "2025-06-18"},
+                "tools/list": {"tools": [tool], "nextCursor": "more"},
+            }.get(request["method"], {})
             echo = {"code": -32000, "message": f"unknown: {self.headers['Authorization']}"}
             # Its first 300 characters end inside the secret.
             cut = {"code": -32000, "message": f"{'x' * 290}{SECRET}"}
             answers = {
                 "/old": (200, kind, message_of(request, result=old)),
+                "/endless": (200, kind, message_of(request, result=endless)),
                 "/echo": (200, kind, message_of(request, error=echo)),
                 "/cut": (200, kind, message_of(request, error=cut)),
                 "/busy": (503, {}, b""),
@@ -82,6 +89,14 @@ def test_a_failure_names_the_server_and_no_secret(address: str, path: str, messa
         client.list_tools(ToolServerAddress(url=address + path, secret=SECRET), deadline_s=20)
     assert str(failure.value).startswith(message)
     assert SECRET not in str(failure.value)
+
+
+def test_a_list_without_an_end_is_read_in_part(address: str) -> None:
+    client = McpClient(max_bytes=20_000, permits=lambda _: True)
+    listing = client.list_tools(ToolServerAddress(url=f"{address}/endless"), deadline_s=10)
+    assert [tool.name for tool in listing.tools] == ["echo"]
+    assert listing.skipped[0] == "echo: listed twice; the first one counts"
+    assert listing.skipped[-1].endswith("the tools after number 20 are not read")
 
 
 def test_private_addresses_are_refused_before_a_request(address: str) -> None:

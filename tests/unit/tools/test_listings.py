@@ -62,6 +62,12 @@ def test_many_unusable_tools_are_counted_not_listed() -> None:
     assert one_more.skipped[-1] == "1 further tool is not listed here"
 
 
+def test_a_listing_that_is_read_in_part_says_so() -> None:
+    listing = Listing.of([listed()], is_whole=False)
+    assert listing.skipped == ("the server's list goes on; the tools after number 1 are not read",)
+    assert (len(listing.tools), listing.unusable) == (1, 0)
+
+
 def test_descriptions_are_cut_and_clean() -> None:
     (tool,) = Listing.of([listed(description="\u202eA\x00\x1b" + "b" * 5_000)]).tools
     assert tool.description.startswith("Ab")
