@@ -201,7 +201,12 @@ def test_redirects_that_use_up_the_deadline_are_no_answer(
     server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     url = server.serve("/slow", b"x")
-    monkeypatch.setattr(WebFetch, "_fetch_once", lambda *_, **__: time.sleep(0.2) or url)
+
+    def redirect_slowly(*_: object, **__: object) -> str:
+        time.sleep(0.2)
+        return url
+
+    monkeypatch.setattr(WebFetch, "_fetch_once", redirect_slowly)
     assert_refused(url, r"/slow did not answer within 0\.1 s", deadline_s=0.1)
 
 
