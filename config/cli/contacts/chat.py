@@ -112,12 +112,19 @@ def _read_line() -> str | None:
     while True:
         if sys.stdin.isatty():
             click.secho("you> ", fg="cyan", bold=True, nl=False)
-        line = sys.stdin.readline()
+        line = _read_input()
         if not line:
             click.echo()
             return None
         if line.strip():
             return line
+
+
+def _read_input() -> str:
+    try:
+        return sys.stdin.readline()
+    except UnicodeDecodeError as error:
+        raise Invalid("standard input must be text in UTF-8") from error
 
 
 def _send_turn(agent: ChosenAgent, session_id: Any, text: str, *, shown: bool) -> ChatMessage:

@@ -178,5 +178,5 @@ def find_goal(agent: ChosenAgent, wanted: str) -> Goal:
         )
     if len(matching) > 1:
         ids = ", ".join(str(goal.id) for goal in matching)
-        raise click.UsageError(f"{len(matching)} goals have the name {wanted!r}: give one of the ids {ids}")
+        raise click.UsageError(f"{wanted!r} names {len(matching)} goals: give one of the ids {ids}")
     return matching[0]

@@ -26,6 +26,7 @@ from config.cli.kit.declarations import Output
 from config.cli.kit.lookup import find_concept, find_id
 from config.cli.kit.output import console, short, stamp
 from config.cli.kit.tenancy import ChosenAgent, with_agent
+from config.cli.memory.archive import counted_memories
 
 
 @with_agent
@@ -158,7 +159,7 @@ def _render_episodes(recalled: list[RecalledEpisode]) -> RenderableType:
     table.add_column(justify="right", style="bold", no_wrap=True)
     table.add_column(overflow="fold")
     for episode in recalled:
-        about = f"{episode.started_at:%Y-%m-%d %H:%M}  {short(episode.id)}  {episode.size} memories  {receipt_of(episode.terms)}"
+        about = f"{episode.started_at:%Y-%m-%d %H:%M}  {short(episode.id)}  {counted_memories(episode.size)}  {receipt_of(episode.terms)}"
         value = Text(episode.summary) if episode.summary else Text("not summarized yet", style="italic")
         table.add_row(f"{episode.score:.2f}", Group(value, Text(about, style="dim")))
     return table
