@@ -69,7 +69,7 @@ def _describe_missing(agent: ChosenAgent, number: int | None) -> str:
     numbered = Heartbeat.objects.filter(agent_id=agent.id, number__gt=0)
     numbers = numbered.aggregate(first=Min("number"), last=Max("number"))
     if number is None or numbers["first"] is None:
-        return f"{agent.name} has no heartbeat yet; `arbor agent run {agent.name}` runs one"
+        return f"{agent.name} has no heartbeat yet; `arbor agent run {agent.argument}` runs one"
     return f"{agent.name} has no heartbeat {number}; its heartbeats have the numbers {numbers['first']} to {numbers['last']}"
 
 
@@ -115,7 +115,7 @@ def follow_heartbeat(agent: ChosenAgent, *, timeout_s: float, quiet: bool) -> di
             if time.monotonic() > deadline:
                 raise ServerError(
                     f"{agent.name} has not ended its heartbeat in {timeout_s:g} s ({follower.describe_wait(heartbeat)});"
-                    f" it goes on: `arbor agent trace {agent.name}` shows it, `arbor doctor` checks the workers"
+                    f" it goes on: `arbor agent trace {agent.argument}` shows it, `arbor doctor` checks the workers"
                 )
             time.sleep(_POLL_S)
 

@@ -244,5 +244,5 @@ def _show_history(agent: ChosenAgent, limit: int, as_json: bool) -> None:
         )
         for turn in turns
     ]
-    empty = f"Nobody has talked to {escape(agent.name)} yet. [bold]arbor chat {escape(agent.name)}[/bold]"
+    empty = f"Nobody has talked to {escape(agent.name)} yet. [bold]arbor chat {agent.argument}[/bold]"
     show(value, as_json=as_json, text="\n".join(lines) or empty)

@@ -59,8 +59,8 @@ def recall_memories(
         return Output(value, text=f"{agent.name} remembers nothing of that kind.")
     empty = (
         f"{agent.name} remembers nothing that fits. Give it something:"
-        f' [bold]arbor remember {escape(agent.name)} "…"[/bold], or [bold]arbor memory ingest FILE --agent'
-        f" {escape(agent.name)}[/bold]"
+        f' [bold]arbor remember {agent.argument} "…"[/bold], or [bold]arbor memory ingest FILE --agent'
+        f" {agent.argument}[/bold]"
     )
     return Output(value, text=render_recalled(recalled, clusters) if recalled else empty)
 

@@ -46,7 +46,7 @@ def list_beliefs(agent: ChosenAgent, *, with_dropped: bool) -> Output:
         beliefs,
         BELIEF_COLUMNS,
         about={"agent": agent.name},
-        empty=f'{name} has no belief yet. [bold]arbor self belief add {name} "…"[/bold]',
+        empty=f'{name} has no belief yet. [bold]arbor self belief add {agent.argument} "…"[/bold]',
     )
 
 
