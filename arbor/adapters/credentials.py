@@ -42,7 +42,7 @@ class Credentials:
             value = getattr(self, name)
             if name.endswith("_url") and value and not _is_http_url(value):
                 raise ConfigurationInvalid(
-                    f"{name.upper()} must be an http:// or https:// address with a host"
+                    f"{name.upper()} must be an http:// or https:// address with a host, and with a port from 1 to 65535 if any"
                 )
             if not all("!" <= character <= "~" for character in value):
                 raise ConfigurationInvalid(
@@ -54,7 +54,9 @@ class Credentials:
         except ValueError:
             is_usable = False
         if not is_usable:
-            raise ConfigurationInvalid("OLLAMA_HOST must be host:port or an http:// or https:// address")
+            raise ConfigurationInvalid(
+                "OLLAMA_HOST must be host:port or an http:// or https:// address, with a port from 1 to 65535 if any"
+            )
 
     @property
     def openai_headers(self) -> dict[str, str]:

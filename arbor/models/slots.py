@@ -23,10 +23,12 @@ HOSTED_CALLS = 1000
 def parse_provider_calls(text: str) -> Mapping[Provider, int]:
     """Parse `ollama=2,openai=64`: calls sent at once, by provider. Raises ConfigurationInvalid."""
     calls: dict[Provider, int] = {}
+    # The reflex policy sends no calls.
+    providers = [provider for provider in Provider if provider is not Provider.REFLEX]
     for entry, name, number in name_values(text, setting="ARBOR_PROVIDER_CALLS"):
-        if name not in set(Provider) or not number.isascii() or not number.isdigit() or int(number) < 1:
+        if name not in providers or not number.isascii() or not number.isdigit() or int(number) < 1:
             raise ConfigurationInvalid(
-                f"calls at once are written PROVIDER=NUMBER, from 1, of {', '.join(Provider)}; got {entry!r}"
+                f"ARBOR_PROVIDER_CALLS has PROVIDER=NUMBER, from 1, separated by commas, of {', '.join(providers)}; got {entry!r}"
             )
         calls[Provider(name)] = int(number)
     return MappingProxyType(calls)

@@ -53,7 +53,7 @@ from arbor.ids import read_id
 from arbor.knowledge.values import DocumentStatus, IndexingStatus
 from config.cli.kit.columns import OutputColumn, columns_for, listing, row_to_dict, table_of
 from config.cli.kit.declarations import ExitCode, Output
-from config.cli.kit.output import console, format_relative_time, json_of, progress_bar, table
+from config.cli.kit.output import console, counted, format_relative_time, json_of, progress_bar, table
 from config.cli.kit.printable import printable
 from config.cli.kit.tenancy import (
     ChosenAgent,
@@ -180,9 +180,8 @@ def _results_output(results: Sequence[FileResult]) -> Output:
         ],
     }
     counts = ", ".join(f"{count:,} {change}" for change, count in changes.items())
-    files = "1 file" if len(results) == 1 else f"{len(results):,} files"
-    passages = "1 passage" if value["passages"] == 1 else f"{value['passages']:,} passages"
-    text: RenderableType = f"{files}: {counts}; {passages}."
+    passages = counted(value["passages"], "passage")
+    text: RenderableType = f"{counted(len(results), 'file')}: {counts}; {passages}."
     if broken:
         title = f"\n[yellow]{len(broken):,} of them cannot be read[/yellow]:"
         rows = ((result.name, result.error) for result in broken[:_BROKEN_SHOWN])
@@ -259,7 +258,7 @@ def show(document: str, tenant_slug: str | None) -> Output:
         value = _as_dict(found) | {
             "versions": [row_to_dict(version, VERSION_COLUMNS) for version in versions]
         }
-    state = f"{found.status}, {found.indexing}: {found.embedded:,} of {found.passages:,} passages embedded"
+    state = f"{found.status}, {found.indexing}: {found.embedded:,} of {counted(found.passages, 'passage')} embedded"
     lines = [f"[bold]{escape(found.title)}[/bold] ({escape(found.name)}) is {state}."]
     if found.category:
         lines.append(f"Category: {escape(found.category)}")
@@ -333,7 +332,7 @@ def reindex(document: str, background: bool, tenant_slug: str | None) -> Output:
     with tenant_transaction(found.tenant_id):
         found = Document.objects.select_related("tenant").get(id=found.id)
     failed = indexed is not None and indexed.status is IndexingStatus.FAILED
-    text = f"[bold]{escape(found.name)}[/bold] is {found.indexing}, {found.passages:,} passages"
+    text = f"[bold]{escape(found.name)}[/bold] is {found.indexing}, {counted(found.passages, 'passage')}"
     text += f": {escape(found.error)}." if found.error else "."
     return Output(_as_dict(found), text=text, code=ExitCode.FAILED if failed else ExitCode.DONE)
 

@@ -24,7 +24,7 @@ from arbor.pipeline.conditions import NODE_OUTCOMES, NodeOutcome
 from arbor.pipeline.graph import heartbeat_text, load_graph
 from config.cli.kit.columns import OutputColumn, listing
 from config.cli.kit.declarations import ExitCode, Output
-from config.cli.kit.output import print_note
+from config.cli.kit.output import counted, print_note
 from config.cli.kit.tenancy import ChosenAgent, actor, choose_agent, choose_tenant, with_optional_agent
 from config.cli.kit.text_files import read_text
 from config.cli.kit.values import index_by_name, json_or_text
@@ -45,7 +45,7 @@ def validate(which: str, tenant_slug: str | None) -> Output:
     value = {"valid": True, "faults": [], "name": graph.name, "nodes": sorted(graph.nodes), "edges": edges}
     return Output(
         value,
-        text=f"[green]valid[/green]: {escape(graph.name)}, {len(graph.nodes)} nodes, {edges} edges",
+        text=f"[green]valid[/green]: {escape(graph.name)}, {counted(len(graph.nodes), 'node')}, {counted(edges, 'edge')}",
     )
 
 

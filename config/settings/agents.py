@@ -23,7 +23,7 @@ ARBOR_RUN_LEASE = seconds("ARBOR_RUN_LEASE_S", default=30, least=0.1, most=86_40
 ARBOR_MAX_ATTEMPTS = whole_number("ARBOR_MAX_ATTEMPTS", default=5, least=1, most=1_000)
 #: The most heartbeats claimed by one statement, and the most running heartbeats of the installation.
 ARBOR_CLAIM_BATCH = whole_number("ARBOR_CLAIM_BATCH", default=500, least=1, most=100_000)
-ARBOR_MAX_IN_FLIGHT = env.int("ARBOR_MAX_IN_FLIGHT", default=5000)
+ARBOR_MAX_IN_FLIGHT = whole_number("ARBOR_MAX_IN_FLIGHT", default=5000, least=1, most=1_000_000)
 #: The most heartbeats of one tenant in one claim while other tenants wait.
 ARBOR_TENANT_CLAIM_LIMIT = whole_number("ARBOR_TENANT_CLAIM_LIMIT", default=100, least=1, most=100_000)
 #: An idle agent reflects once in ARBOR_REFLECT_EVERY heartbeats, and no earlier than ARBOR_REFLECT_PAUSE after its last thought,

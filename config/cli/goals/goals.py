@@ -22,7 +22,7 @@ from config.cli.kit.tenancy import ChosenAgent, actor, in_agent_transaction
 def list_goals(agent: ChosenAgent, *, with_closed: bool) -> Output:
     """List an agent's open goals, the most important first."""
     rows = goal_rows(agent.id, with_closed=with_closed)
-    empty = f'{agent.name} has no open goal. Add one: [bold]arbor goal add {agent.name} "TITLE"[/bold]'
+    empty = f'{agent.name} has no open goal. Add one: [bold]arbor goal add {agent.argument} "TITLE"[/bold]'
     return Output({"agent": agent.name, "goals": rows}, text=goal_table(rows) if rows else empty)
 
 

@@ -17,7 +17,7 @@ from arbor.clock import SystemClock
 from arbor.goals.conditions import unmet
 from arbor.goals.values import GoalState
 from config.cli.kit.columns import OutputColumn, table_of
-from config.cli.kit.output import cut, short
+from config.cli.kit.output import counted, cut, short
 
 #: The most memories, notes and intents of a goal that are shown.
 _MAX_SHOWN = 20
@@ -166,7 +166,7 @@ def _goal_lines(goal: dict[str, Any]) -> Iterator[str]:
     yield f"[bold]{escape(goal['title'])}[/bold] ({short(goal['id'])})"
     yield (
         f"{goal['state']}, {goal['layer']} to {goal['type']}, stated priority {goal['stated_priority']}, from {goal['source']}{rule},"
-        f" {goal['fraction']:.0%} done, {goal['effort']} heartbeats"
+        f" {goal['fraction']:.0%} done, {counted(goal['effort'], 'heartbeat')}"
     )
     if goal["description"]:
         yield f"done when: {escape(goal['description'])}"
@@ -190,7 +190,7 @@ def _goal_lines(goal: dict[str, Any]) -> Iterator[str]:
     if satisfaction:
         yield (
             f"satisfaction: {satisfaction['outcome']}, {satisfaction['reward_actual']:.2f} of {satisfaction['reward_expected']:.2f} expected,"
-            f" novelty {satisfaction['novelty']:.1f}, {satisfaction['effort']} heartbeats"
+            f" novelty {satisfaction['novelty']:.1f}, {counted(satisfaction['effort'], 'heartbeat')}"
         )
 
 

@@ -47,7 +47,7 @@ def test_doctor_suggests_reembedding_after_a_change_of_settings(
     assert check_vectors().verdict is CheckVerdict.OK
     check = check_minds()
     assert (check.verdict, check.remedy) == (CheckVerdict.WARN, "run `arbor memory reembed`")
-    assert check.detail == "1 agents use another embedding model: wordllama of 256 dimensions"
+    assert check.detail == "1 agent uses another embedding model: wordllama of 256 dimensions"
     assert "harbour" in arbor_with_memory("recall", "Vega", "a port without room").out
     assert arbor_with_memory("memory", "reembed").code == 0
     assert check_minds().verdict is CheckVerdict.OK
@@ -69,7 +69,7 @@ def test_doctor_names_an_unreachable_model_and_its_remedy(arbor_with_memory: Arb
         Mind.objects.update(embedding_model="openai/gone", embedding_dimension=512)
     check = check_minds()
     assert check.verdict is CheckVerdict.FAIL
-    assert "1 agents have openai/gone of 512 dimensions and recall by words alone" in check.detail
+    assert "1 agent has openai/gone of 512 dimensions, and recall works by words alone" in check.detail
     assert "needs OPENAI_API_KEY" in check.detail
     assert "arbor memory reembed" in check.remedy
     ran = arbor_with_memory("recall", "Vega", "the harbour")

@@ -100,6 +100,9 @@ def test_an_invalid_command_explains_its_error(
 def test_an_empty_backlog_shows_the_command_that_adds_a_goal(arbor: Arbor, vega: str) -> None:
     arbor("goal", "move", vega, "Survey the target area", "abandoned", "--reason", "enough")
     assert 'arbor goal add Vega "TITLE"' in arbor("goal", "list", vega).out
+    assert arbor("agent", "create", "Ada of the quay", "--template", "Scout").code == 0
+    missing = arbor("goal", "show", "Ada of the quay", "Nothing")
+    assert "`arbor goal list 'Ada of the quay'` shows" in missing.err
 
 
 def test_a_goal_is_shown_with_its_parts_plans_blockers_and_worth(arbor: Arbor, vega: str) -> None:

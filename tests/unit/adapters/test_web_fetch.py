@@ -197,6 +197,19 @@ def test_redirects_are_followed_by_hand_and_each_is_checked(server: Server) -> N
     )
 
 
+def test_redirects_that_use_up_the_deadline_are_no_answer(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = server.serve("/slow", b"x")
+
+    def redirect_slowly(*_: object, **__: object) -> str:
+        time.sleep(0.2)
+        return url
+
+    monkeypatch.setattr(WebFetch, "_fetch_once", redirect_slowly)
+    assert_refused(url, r"/slow did not answer within 0\.1 s", deadline_s=0.1)
+
+
 def test_at_most_five_redirects_are_followed(server: Server) -> None:
     for number in range(7):
         server.serve(f"/{number}", status=302, Location=f"/{number + 1}")
