@@ -118,4 +118,6 @@ def _require_room(agent_id: UUID, kind: AspectKind) -> None:
         kind not in QUALITIES
         and sum(counts[other] for other in AspectKind if other not in QUALITIES) >= MAX_ASPECTS
     ):
-        raise LimitReached(f"an agent has at most {MAX_ASPECTS} aspects; drop one first")
+        raise LimitReached(
+            f"an agent has at most {MAX_ASPECTS} aspects besides traits, values and capabilities; drop one first"
+        )

@@ -205,7 +205,7 @@ def test_a_self_is_bounded(agent: Agent, monkeypatch: pytest.MonkeyPatch) -> Non
         IdentityAspectFactory(agent=agent)
         with pytest.raises(LimitReached, match="at most 1 beliefs"):
             add_belief(agent_id=agent.id, belief=ICE, actor=ACTOR)
-        with pytest.raises(LimitReached, match="at most 1 aspects"):
+        with pytest.raises(LimitReached, match="at most 1 aspects besides traits, values and capabilities"):
             add_aspect(agent_id=agent.id, aspect=MAPS, actor=ACTOR)
 
 
