@@ -12,14 +12,14 @@ from apps.agents.services.locks import lock_schedules
 from apps.audit.models import AuditAction
 from apps.audit.services import record
 from apps.selves.models import Proposal
+from apps.selves.services.changes import REASON_LENGTH
 from apps.selves.services.proposals import accept, defer, reject
 from arbor.errors import Invalid, NotFound
 from arbor.memory.content import check_line
 from arbor.selves.proposals import ProposalStatus
 
-#: The most proposals of one call, and the longest reason.
+#: The most proposals of one call.
 MAX_DECIDED = 100
-REASON_LENGTH = 500
 
 
 class ProposalVerdict(StrEnum):

@@ -13,7 +13,8 @@ from django.test.utils import CaptureQueriesContext
 from apps.agents.models import Agent
 from apps.selves.models import Belief, IdentityAspect, Proposal, SelfChange
 from apps.selves.services.beliefs import revise_belief as revise_by_hand
-from apps.selves.services.decisions import REASON_LENGTH, ProposalVerdict, decide_proposal, decide_proposals
+from apps.selves.services.changes import REASON_LENGTH
+from apps.selves.services.decisions import ProposalVerdict, decide_proposal, decide_proposals
 from apps.selves.services.proposals import accept, defer, propose, reject, revise_belief
 from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
