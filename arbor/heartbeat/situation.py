@@ -44,6 +44,9 @@ from arbor.heartbeat.views import (
 from arbor.heartbeat.working_memory import WorkingMemory
 from arbor.memory.values import MemoryType
 
+#: Pending percepts are counted up to this number.
+COUNTED_PERCEPTS = 100
+
 #: `apps.agents.models.PerceptKind`.
 USER_MESSAGE = "user_message"
 PEER_MESSAGE = "peer_message"
@@ -209,7 +212,7 @@ class Environment(SituationPart):
     user_messages: int = 0
     #: None: no contact yet.
     hours_since_user: float | None = None
-    #: Counted up to 100.
+    #: Counted up to `COUNTED_PERCEPTS`.
     pending_percepts: int = 0
     #: A conversation is open, or a user was just in contact.
     user_present: bool = False

@@ -16,7 +16,8 @@ from apps.api.rows import Input, own_row, rows_of
 from apps.selves.models import Belief, Experience, IdentityAspect, PeerModel, Preference, Proposal
 from apps.selves.services.aspects import add_aspect, drop_aspect, revise_aspect
 from apps.selves.services.beliefs import add_belief, revise_belief
-from apps.selves.services.decisions import REASON_LENGTH, ProposalVerdict, decide_proposal
+from apps.selves.services.changes import REASON_LENGTH
+from apps.selves.services.decisions import ProposalVerdict, decide_proposal
 from apps.selves.services.inner_state import read_inner_state
 from apps.selves.services.preferences import set_preference, unset_preference
 from apps.selves.services.proposals import propose_by_person

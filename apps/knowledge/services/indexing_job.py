@@ -159,7 +159,8 @@ def _update_progress(documents: Iterable[Document], *, refusal: str = "") -> Non
         document.refused = rows.filter(embedding_model__startswith=REFUSED).count()
         document.embedded = document.passages - missing
         if refusal:
-            document.error = f"{document.refused:,} passages are found by words alone, as the embedder refuses them: {refusal}"
+            passages = "1 passage is" if document.refused == 1 else f"{document.refused:,} passages are"
+            document.error = f"{passages} found by words alone, refused by the embedder: {refusal}"
         elif not missing:
             document.error = ""
         document.save(update_fields=["embedded", "refused", "error", "updated_at"])

@@ -233,7 +233,7 @@ def test_an_empty_folder_withdraws_only_when_allowed(arbor: Arbor, one_tenant: s
     arbor(*watch)
     (tmp_path / "a.md").unlink()
     refused = arbor(*watch)
-    assert (refused.code, "1 documents would be withdrawn" in refused.err) == (1, True)
+    assert (refused.code, "1 document would be withdrawn" in refused.err) == (1, True)
     assert listed_names(arbor, "--status", "published") == ["a.md"]
     assert arbor(*watch, "--allow-empty").code == 0
     assert listed_names(arbor, "--status", "withdrawn") == ["a.md"]
@@ -257,7 +257,7 @@ def test_a_watched_folder_is_followed(tenant: Tenant, tmp_path: Path) -> None:
     (tmp_path / "a.md").unlink()
     assert next(results).change is FileChange.WITHDRAWN
     (tmp_path / "b.md").unlink()
-    with pytest.raises(Invalid, match="1 documents would be withdrawn"):
+    with pytest.raises(Invalid, match="1 document would be withdrawn"):
         next(results)
     with tenant_transaction(tenant.id):
         assert dict(Document.objects.values_list("name", "status")) == {

@@ -174,7 +174,7 @@ def test_all_agents_are_paused_and_resumed(operator: Client, world: World, agent
         assert HeartbeatSchedule.objects.get(agent=agents[0]).state == "off"
         event = AuditEvent.objects.order_by("-id").first()
     assert event is not None
-    assert event.message.endswith("active agents: a loop")
+    assert event.message.endswith("paused all active agents (3): a loop")
     assert "resumed." in act(operator, "resume-all", confirm="acme").content.decode()
     assert [states(world)[name] for name in ("Ada", "Bo", "Cy")] == ["active", "active", "paused"]
     with tenant_transaction(world.tenant.id):
@@ -231,7 +231,7 @@ def test_all_tenants_are_suspended_and_resumed_together(
     assert "1 tenant suspended." in done
     event = PlatformEvent.objects.using(OPS).order_by("-id").first()
     assert event is not None
-    assert event.message == "suspended all 1 active tenants: an incident"
+    assert event.message == "suspended all active tenants (1): an incident"
     act(root, "resume-all-tenants", confirm="installation")
     assert statuses() == {"acme": "active", "globex": "suspended"}
 

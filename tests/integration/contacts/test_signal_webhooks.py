@@ -154,6 +154,10 @@ def test_a_receiver_that_is_gone_pauses_its_webhook(
     emit_goals(agent, "first")
     run_posts(messages)
     assert not reload(webhook).active
+    with tenant_transaction(agent.tenant_id):
+        assert AuditEvent.objects.filter(
+            message__startswith="paused the webhook ops after a failed request: "
+        )
     with pytest.raises(TransitionIllegal, match="resume it first"):
         resend(deliveries_of(webhook)[0])
 
@@ -218,6 +222,12 @@ def test_webhooks_are_checked_before_they_are_stored(agent: Agent, web: WebRecei
     for invalid in invalid_options:
         with pytest.raises(Invalid):
             make_webhook(agent, **{"url": web.url, "name": "other", **invalid})
+    for url, fault in (
+        (f"{web.url}/\x00", "printable characters only"),
+        (f"{web.url}/{'x' * 2_000}", r"characters, got 2,\d+$"),
+    ):
+        with pytest.raises(Invalid, match=fault):
+            make_webhook(agent, url=url, name="other")
     with tenant_transaction(agent.tenant_id):
         for _ in range(MAX_WEBHOOKS - 1):
             SignalWebhookFactory.create(tenant_id=agent.tenant_id)

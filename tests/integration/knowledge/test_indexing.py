@@ -280,7 +280,7 @@ def test_passages_are_found_by_words_while_the_embedder_fails(
     indexed = index(document)
     assert indexed is not None
     assert indexed.status is IndexingStatus.INDEXED
-    assert "found by words alone until they are embedded" in indexed.error
+    assert "found by words alone until embedded" in indexed.error
     assert all(passage.embedding is None and passage.searchable for passage in passages_of(document))
     assert reread(document).embedded == 0
     index_due_documents()
@@ -307,7 +307,7 @@ def test_a_text_that_the_embedder_refuses_is_marked(add: Add, index: Index, remo
     stored = reread(document)
     assert stored.embedded + stored.refused == stored.passages
     assert (stored.refused, passages[2].is_refused, passages[2].is_embedded) == (1, True, False)
-    assert stored.error.startswith("1 passages are found by words alone, as the embedder refuses them: ")
+    assert stored.error.startswith("1 passage is found by words alone, refused by the embedder: ")
     asked = len(remote.asked)
     index_due_documents()
     assert len(remote.asked) == asked

@@ -93,6 +93,9 @@ def test_a_version_that_comes_back_is_measured_again(
         latest = find_skill("lamps").digest
     set_window(128_000)
     assert come_back() == [["lamps", latest]]
+    with tenant_transaction(agent.tenant_id):
+        event = AuditEvent.objects.filter(message__startswith="the global skill lamps").latest("id")
+    assert event.message == "the global skill lamps is back unchanged"
 
 
 def test_an_agent_that_chooses_during_a_load_is_measured(

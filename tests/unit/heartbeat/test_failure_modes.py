@@ -297,6 +297,12 @@ def test_notices_of_hoarding_and_stagnation_suggest_a_remedy() -> None:
     assert "review_goals" in stagnation.text
 
 
+@pytest.mark.parametrize(("number", "text"), [(99, "99 percepts are"), (100, "100 or more percepts are")])
+def test_percepts_that_are_no_longer_counted_are_more(number: int, text: str) -> None:
+    (pile,) = notices_of(RecentActivity(waiting_percepts=number))
+    assert pile.text.startswith(f"{text} waiting for you")
+
+
 def test_similarity_is_the_share_of_common_words() -> None:
     assert similarity(distinct_words("I rested 12 times"), distinct_words("i RESTED 15 times")) == 1.0
     assert similarity(distinct_words("one two three"), distinct_words("two three four")) == 0.5

@@ -43,7 +43,8 @@ class Command(migrate.Command):
         new = protect()
         connections[OWNER].close()
         if new and options["verbosity"] > 0:
-            self.stdout.write(f"  Protected {len(new)} new tables: {', '.join(sorted(new))}")
+            tables = "1 new table" if len(new) == 1 else f"{len(new)} new tables"
+            self.stdout.write(f"  Protected {tables}: {', '.join(sorted(new))}")
 
 
 def _refuse_partly_replaced(alias: str) -> None:

@@ -11,6 +11,7 @@ from arbor.clock import format_time
 from arbor.contacts.cooldown import format_hours
 from arbor.heartbeat.budgets import MAX_BONUS, RESTS_FOR_BONUS, BudgetKind
 from arbor.heartbeat.situation import (
+    COUNTED_PERCEPTS,
     BufferItemView,
     ClusterView,
     Environment,
@@ -101,7 +102,8 @@ def environment(environment: Environment, data: Data) -> str:
         times = "once" if environment.published_today == 1 else f"{environment.published_today} times"
         user += f" In public you wrote {times} in the last 24 hours."
     presence = " Somebody is there." if environment.user_present and not environment.user_waiting else ""
-    text = f"## Environment\n{user}{presence} Percepts waiting: {environment.pending_percepts}."
+    waiting = environment.pending_percepts
+    text = f"## Environment\n{user}{presence} Percepts waiting: {waiting}{_or_more(waiting)}."
     if not environment.other_agents:
         return text
     names = data.block([", ".join(line(name) for name in environment.other_agents)])
@@ -130,7 +132,11 @@ def percepts(percepts: Sequence[PerceptView], pending: int, data: Data) -> str:
     shown = percepts[-SHOWN_PERCEPTS:]
     left = max(pending, len(percepts)) - len(shown)
     body = data.section("## What reached you", (entry for percept in shown for entry in _percept(percept)))
-    return body + (f"\nWaiting for your next heartbeat: {left}." if left > 0 else "")
+    return body + (f"\nWaiting for your next heartbeat: {left}{_or_more(pending)}." if left > 0 else "")
+
+
+def _or_more(counted_percepts: int) -> str:
+    return " or more" if counted_percepts >= COUNTED_PERCEPTS else ""
 
 
 def _percept(percept: PerceptView) -> Iterator[str]:

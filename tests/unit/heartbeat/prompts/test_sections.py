@@ -11,13 +11,13 @@ from arbor.goals.intents import IntentStatus
 from arbor.goals.values import GoalLayer, GoalState
 from arbor.heartbeat.prompts.sections import selfhood
 from arbor.heartbeat.prompts.sections.goals import goals, overview
-from arbor.heartbeat.prompts.sections.moment import DIRECTIVES, UNPLANNED, directive
+from arbor.heartbeat.prompts.sections.moment import DIRECTIVES, UNPLANNED, directive, environment, percepts
 from arbor.heartbeat.situation import ClusterView, Environment, Mode
 from arbor.heartbeat.views import DriveView
 from arbor.memory.text.keywords import NO_KEYWORDS
 from arbor.quotations import Data
 from arbor.selves.drives import Drive
-from tests.unit.heartbeat.builders import NONCE, NOW, goal, intent, section, situation
+from tests.unit.heartbeat.builders import NONCE, NOW, goal, intent, percept, section, situation
 
 FOREMOST = goal("reef", priority=9.0)
 LESSER = goal("harbour", priority=2.0)
@@ -91,6 +91,15 @@ def test_the_last_message_to_users_is_shown_once() -> None:
 
     assert "You last wrote to your user 2.0 hours ago." in shown
     assert shown.count("You last wrote") == 1
+
+
+@pytest.mark.parametrize(("pending", "more"), [(99, ""), (100, " or more")])
+def test_percepts_beyond_the_counted_ones_are_shown_as_more(pending: int, more: str) -> None:
+    view = situation(percepts=[percept("Fog")], environment=Environment(now=NOW, pending_percepts=pending))
+    assert f"Percepts waiting: {pending}{more}." in environment(view.environment, Data(NONCE))
+    assert f"Waiting for your next heartbeat: {pending - 1}{more}." in percepts(
+        view.percepts, pending, Data(NONCE)
+    )
 
 
 def test_goals_are_ordered_by_priority_and_the_rest_counted() -> None:
