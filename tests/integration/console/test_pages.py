@@ -25,7 +25,7 @@ from apps.console.pages.memory import read_memory
 from apps.contacts.models import Channel, Hook, SignalWebhook
 from apps.fleet.models import SavedSeed
 from apps.knowledge.models import Document
-from apps.memories.models import JobRun
+from apps.memories.models import JobRun, Memory
 from apps.memories.services.jobs.health import read_health
 from apps.memories.services.jobs.job_runs import record_job_run
 from apps.tenants.models import User
@@ -144,6 +144,22 @@ def test_a_memory_is_found_by_its_id(viewer: Client, world: World) -> None:
     assert "It is about the river." not in page
 
 
+def test_a_refused_memory_is_not_shown_as_embedded(viewer: Client, world: World) -> None:
+    with tenant_transaction(world.tenant.id):
+        MemoryFactory(agent=world.agent, embedding=None, embedding_model="refused: openai/small")
+    page = viewer.get(reverse("admin:memories_memory_changelist")).content.decode()
+    assert "refused by small" in page
+
+
+def test_an_archived_memory_does_not_wait_for_its_neighborhood(viewer: Client, world: World) -> None:
+    with tenant_transaction(world.tenant.id):
+        memory = MemoryFactory(agent=world.agent)
+    assert "Maintenance does it within minutes." in viewer.get(page_of(memory)).content.decode()
+    with tenant_transaction(world.tenant.id):
+        Memory.objects.filter(id=memory.id).update(status="archived")
+    assert "Maintenance does it within minutes." not in viewer.get(page_of(memory)).content.decode()
+
+
 @pytest.mark.parametrize("part", ["add/", "{}/delete/", "{}/history/"])
 def test_no_form_adds_deletes_or_keeps_a_history(owner: Client, world: World, part: str) -> None:
     # These models have forms of their own, which call services.
@@ -227,6 +243,8 @@ def test_a_heartbeats_page_links_to_the_previous_and_the_next(viewer: Client, wo
 def test_an_agents_page_names_the_reflex_policy(viewer: Client, world: World) -> None:
     text = viewer.get(world.agent_page).content.decode()
     assert "Reflex decides for this agent, not a language model." in text
+    # It may be so although the tenant has a key: no model of it is the default.
+    assert "no language model is the default" in text
     with tenant_transaction(world.tenant.id):
         type(world.agent).objects.update(model="openai/gpt-5-mini")
     assert "Reflex decides" not in viewer.get(world.agent_page).content.decode()
