@@ -20,6 +20,8 @@ from apps.authority.services.grants import grant_actions
 from apps.console import paging
 from apps.console.alarms import FINDINGS_SHOWN, Alarm
 from apps.console.listing import ROWS_A_PAGE, ConsoleAdmin, ReadOnly
+from apps.console.pages import graph
+from apps.console.pages import memory as memory_page
 from apps.console.pages.fleet import read_fleet
 from apps.console.pages.memory import read_memory
 from apps.contacts.models import Channel, Hook, SignalWebhook
@@ -34,7 +36,15 @@ from apps.tools.models import ToolServer
 from apps.workflows.models import Workflow
 from tests.factories.agents import AgentFactory
 from tests.factories.heartbeats import HeartbeatFactory
-from tests.factories.memories import EpisodeFactory, MemoryFactory
+from tests.factories.memories import (
+    ClusterFactory,
+    ClusterRelationFactory,
+    ConceptFactory,
+    EdgeFactory,
+    EpisodeFactory,
+    MemoryConceptFactory,
+    MemoryFactory,
+)
 from tests.support.console import World, list_of, page_of
 from tests.support.console_crawls import snapshot
 
@@ -158,6 +168,35 @@ def test_an_archived_memory_does_not_wait_for_its_neighborhood(viewer: Client, w
     with tenant_transaction(world.tenant.id):
         Memory.objects.filter(id=memory.id).update(status="archived")
     assert "Maintenance does it within minutes." not in viewer.get(page_of(memory)).content.decode()
+
+
+def test_lists_that_are_cut_say_so(viewer: Client, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module, name in (
+        (graph, "CASES_SHOWN"),
+        (graph, "NARROWER_SHOWN"),
+        (graph, "RELATED_SHOWN"),
+        (memory_page, "RELATIONS_SHOWN"),
+    ):
+        monkeypatch.setattr(module, name, 1)
+    with tenant_transaction(world.tenant.id):
+        concept = ConceptFactory(agent=world.agent)
+        cluster = ClusterFactory(agent=world.agent)
+        memory = MemoryFactory(agent=world.agent)
+    hints = {
+        concept: ["the 1 strongest", "the first 1 by name"],
+        cluster: ["the 1 strongest"],
+        memory: ["the latest 1, read from left to right"],
+    }
+    for whole in (True, False):
+        with tenant_transaction(world.tenant.id):
+            MemoryConceptFactory(concept=concept)
+            ConceptFactory(agent=world.agent, parent=concept)
+            ClusterRelationFactory(source=cluster)
+            EdgeFactory(agent=world.agent, source_id=memory.id)
+        for row, texts in hints.items():
+            page = viewer.get(page_of(row)).content.decode()
+            for text in texts:
+                assert (text in page) is not whole, text
 
 
 @pytest.mark.parametrize("part", ["add/", "{}/delete/", "{}/history/"])
