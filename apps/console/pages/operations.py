@@ -96,6 +96,8 @@ class OperationsPage:
     paused: str
     health: Health | None
     tenants: Sequence[Tenant]
+    #: Whether there are more tenants than are shown.
+    has_more_tenants: bool
 
     #: The count at which the figures of the installation end.
     health_counted = MAX_COUNTED
@@ -119,6 +121,9 @@ def read_operations(*, tenant_id: UUID | None, for_installation: bool) -> Operat
         for process in Process.objects.order_by("kind", "name")[:PROCESSES_SHOWN]
     ]
     counts = _counts(tenant_id) if tenant_id else {}
+    tenants = (
+        list(Tenant.objects.using(OPS).order_by("slug")[: TENANTS_SHOWN + 1]) if for_installation else []
+    )
     return OperationsPage(
         read_at=now,
         processes=processes,
@@ -133,7 +138,8 @@ def read_operations(*, tenant_id: UUID | None, for_installation: bool) -> Operat
         active=bounded_number(counts.get("active", 0)),
         paused=bounded_number(counts.get("paused", 0)),
         health=read_health() if for_installation else None,
-        tenants=list(Tenant.objects.using(OPS).order_by("slug")[:TENANTS_SHOWN]) if for_installation else (),
+        tenants=tenants[:TENANTS_SHOWN],
+        has_more_tenants=len(tenants) > TENANTS_SHOWN,
     )
 
 
@@ -179,7 +185,7 @@ def _counted_rows() -> dict[str, QuerySet[Any]]:
             status=MemoryStatus.ACTIVE, embedding__isnull=True, embedding_model=""
         ),
         "stale": Upkeep.objects.filter(stale=True),
-        "unsummarized": Episode.objects.filter(ended_at__isnull=False, summary=""),
+        "unsummarized": Episode.objects.filter(ended_at__isnull=False, summarized_at__isnull=True),
         "unclustered": memories_to_cluster(),
         "unextracted": Upkeep.objects.filter(unextracted=True),
         "unweighed": Upkeep.objects.filter(unweighed=True),

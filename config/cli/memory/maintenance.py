@@ -44,7 +44,7 @@ def show_health() -> Output:
                 job.state,
                 job.name,
                 f"{job.period_s:g} s",
-                f"{job.ended_ago_s:.0f} s ago",
+                f"{job.ended_ago_s:.0f} s ago" if job.has_run else "never",
                 f"{job.seconds:.2f} s",
                 job.done,
                 job.failed,

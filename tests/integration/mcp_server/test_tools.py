@@ -20,13 +20,14 @@ from apps.contacts.services.chat import answer_turn, open_session
 from apps.fleet.identities import suspend_identity
 from apps.heartbeats.services.calls.calls import execute_call
 from apps.heartbeats.services.inline import run_heartbeat_now
+from apps.heartbeats.services.processes import fleet_model
 from apps.knowledge.services.categories import set_categories
 from apps.mcp_server import callers
 from apps.mcp_server.tools import TOOLS
 from apps.memories.models import Memory, MemoryAccess
 from apps.selves.services.proposals import propose
 from apps.tenants.models import Role, Tenant
-from apps.tenants.scope import APP, tenant_transaction
+from apps.tenants.scope import APP, OPS, tenant_transaction
 from arbor.selves.proposals import NewProposal, ProposalKind
 from tests.factories.knowledge import DocumentFactory, DocumentVersionFactory
 from tests.factories.memories import MemoryFactory
@@ -259,6 +260,13 @@ class TestHeartbeats:
     def test_health_counts_agents(self, client: InProcessClient) -> None:
         health = client.tool("show_health")
         assert (health["agents"]["active"], health["workers_alive"]) == (1, False)
+
+    def test_health_names_the_default_model_of_the_tenant(
+        self, client: InProcessClient, tenant: Tenant
+    ) -> None:
+        assert client.tool("show_health")["model"] == fleet_model()
+        Tenant.objects.using(OPS).filter(id=tenant.id).update(default_model="openai/gpt-6-luna")
+        assert client.tool("show_health")["model"] == "openai/gpt-6-luna"
 
 
 class TestProposals:

@@ -130,8 +130,12 @@ def _embed_until(ends_at: float) -> int:
         for (tenant_id, model), group in groupby(rows, key=lambda row: (row.tenant_id, row.model)):
             if name_of(model) in resting:
                 continue
+            texts = _read(tenant_id, list(group))
+            if not texts:
+                # No request was made, which says nothing about the embedder.
+                continue
             try:
-                done += _embed(tenant_id, model, _read(tenant_id, list(group)))
+                done += _embed(tenant_id, model, texts)
             except EmbeddingFailed as error:
                 record_embedder_failure(model, error)
                 resting.add(name_of(model))
@@ -186,8 +190,6 @@ def _read(tenant_id: UUID, waiting: Sequence[TextWithoutVector]) -> list[TextWit
 
 def _embed(tenant_id: UUID, model: EmbeddingModel, waiting: Sequence[TextWithoutVector]) -> int:
     """Embed texts of one tenant by one model; return how many got a vector. Raises EmbeddingFailed if the embedder fails."""
-    if not waiting:
-        return 0
     try:
         vectors = embed_texts(tenant_id=tenant_id, texts=[item.text for item in waiting], model=model)
     except EmbeddingFailed as error:

@@ -162,6 +162,19 @@ def test_when_the_embedder_is_away_the_backlog_waits(mind: Agent, remote: Remote
     assert embed_backlog() == 2
 
 
+def test_texts_that_are_gone_do_not_prove_that_the_embedder_is_back(
+    mind: Agent, remote: RemoteEmbedder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store_without_vectors(mind, *turns("One."))
+    remote.away = True
+    assert embed_backlog() == 0
+    EmbedderFault.objects.update(retry_at=NOON)
+    # The memory is deleted after it was found: no request is made.
+    monkeypatch.setattr(embedding_backlog, "_read", lambda *_: [])
+    assert embed_backlog() == 0
+    assert len(embedder_faults()) == 1
+
+
 def test_workers_that_embed_the_same_backlog_at_once_do_it_once(mind: Agent) -> None:
     store_without_vectors(mind, *turns(*(f"Star {number}." for number in range(60))))
     assert sum(at_once(lambda _: embed_backlog(), writers=4)) == 60
