@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from arbor.heartbeat.prompts.reductions import (
     CLIPPED_PERCEPT,
+    SHORT_TEXT,
     Clip,
     Reduction,
     ShortenedList,
@@ -15,9 +16,10 @@ from arbor.heartbeat.prompts.reductions import (
     last_first,
     with_part,
 )
-from arbor.heartbeat.situation import Situation
+from arbor.heartbeat.situation import Situation, ToolOffer
 from arbor.heartbeat.views import MatchedBoundary
 from arbor.models.token_counts import CountTokens
+from arbor.quotations import shorten
 
 #: Characters of the content of each percept, once nothing else can be shortened.
 SHORT_PERCEPT = 300
@@ -39,6 +41,34 @@ class RepeatedBoundaries:
         return (with_part(situation, "crossed", left) if dropped else situation), dropped
 
 
+class ShortenedTools:
+    """Describes tools of MCP servers by the beginning of their texts and the types of their required arguments."""
+
+    section = "tools"
+
+    def reduce(self, situation: Situation, excess: int, count: CountTokens) -> tuple[Situation, int]:
+        """Shorten the descriptions of all tools; none is dropped, because the list of actions has them too."""
+        offers = [
+            offer if offer.tool is None else offer.model_copy(update={"tool": _short_tool(offer.tool)})
+            for offer in situation.actions
+        ]
+        is_reduced = offers != situation.actions
+        return (situation.model_copy(update={"actions": offers}) if is_reduced else situation), 0
+
+
+def _short_tool(tool: ToolOffer) -> ToolOffer:
+    required = tool.arguments.get("required", [])
+    properties = {
+        name: {key: value for key, value in schema.items() if key == "type"}
+        for name, schema in tool.arguments.get("properties", {}).items()
+        if name in required
+    }
+    arguments = {"type": "object", "properties": properties, "required": required}
+    return tool.model_copy(
+        update={"description": shorten(tool.description, SHORT_TEXT), "arguments": arguments}
+    )
+
+
 #: The reductions, the least important first.
 LAST_RESORTS: tuple[Reduction, ...] = (
     ShortenedTexts("last_beat"),
@@ -52,6 +82,7 @@ LAST_RESORTS: tuple[Reduction, ...] = (
     RepeatedBoundaries(),
     ShortenedTexts("crossed", "boundaries"),
     Clip(lambda _: True, CLIPPED_PERCEPT),
+    ShortenedTools(),
     ShortenedTexts("plans", "plan"),
     ShortenedTexts("goals"),
     ShortenedTexts("intents"),

@@ -14,7 +14,14 @@ from arbor.heartbeat.failure_modes import RecentActivity, RecentHeartbeat
 from arbor.heartbeat.pacing import SchedulePolicy
 from arbor.heartbeat.prompts.last_resorts import LAST_RESORTS
 from arbor.heartbeat.prompts.reductions import SHORT_TEXT
-from arbor.heartbeat.situation import Environment, LastHeartbeat, Mode, Situation
+from arbor.heartbeat.situation import (
+    ActionOffer,
+    Environment,
+    LastHeartbeat,
+    Mode,
+    Situation,
+    ToolOffer,
+)
 from arbor.heartbeat.state import HeartbeatState
 from arbor.heartbeat.steps.round_trips import Think, build_the_prompt
 from arbor.heartbeat.views import MatchedBoundary, PlanView, SkillView, StepView
@@ -142,6 +149,36 @@ def test_boundaries_of_the_shown_message_are_shown() -> None:
     text = sections_of(heartbeat_with_prompt(view, window=SMALL))["boundaries"]
     assert f"[{PERCEPTS[0]}] limit_1" in text
     assert "limit_0" not in text
+
+
+def test_tools_are_described_shortly_where_there_is_little_room() -> None:
+    arguments = {
+        "type": "object",
+        "properties": {
+            name: {"type": "string", "description": WORDS[:200]} for name in ("city", "day", "unit", "style")
+        },
+        "required": ["city"],
+    }
+    tools = [
+        ActionOffer(
+            name=f"mcp.harbour.{name}",
+            cost=2,
+            summary="",
+            tool=ToolOffer(id=name, fingerprint="f", description=WORDS[:1_000], arguments=arguments),
+        )
+        for name in ("tides", "ferries", "lamps")
+    ]
+    view = longest_situation(mode=Mode.GOAL_PURSUIT, actions=[*rich_situation().actions, *tools])
+    heartbeat = heartbeat_with_prompt(view, window=SMALL)
+
+    assert heartbeat.prompt is not None
+    assert sum(section["tokens"] for section in heartbeat.prompt.sections) <= SMALL - SMALL // 8
+    text = sections_of(heartbeat)["tools"]
+    assert "mcp.harbour.lamps" in text
+    assert "city (string)" in text
+    assert "unit" not in text
+    # The schema of the reply has all arguments.
+    assert heartbeat.situation.tools["mcp.harbour.tides"] == tools[0]
 
 
 def test_last_resorts_shorten_texts_before_entries_are_dropped() -> None:
