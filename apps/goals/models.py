@@ -67,6 +67,11 @@ class Goal(TenantModel):
         indexes = [
             models.Index(fields=["tenant", "agent", "state"], name="goals_goal_backlog"),
             models.Index(
+                fields=["tenant", "agent", "rule", "-created_at"],
+                name="goals_goal_by_rule",
+                condition=models.Q(rule__gt=""),
+            ),
+            models.Index(
                 fields=["tenant", "parent"],
                 name="goals_goal_by_parent",
                 condition=models.Q(parent__isnull=False),

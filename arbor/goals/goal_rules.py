@@ -1,13 +1,14 @@
 """Goal rules: create goals from needs, from an agent's role and from events (seed 003, 3.7, 10.4).
 
 Each rule creates at most one goal, and none while an earlier one of its goals is open or, except for an opportunity, was
-ended lately.
+ended lately. Survival creates one in a week.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from enum import StrEnum
 from types import MappingProxyType
 
@@ -23,6 +24,8 @@ BALANCED_RISK = 0.5
 # Seed 003, 3.7, names a balance below 20. Arbor has energy and a daily budget of tokens and money instead: this many
 # heartbeats in a row that ended without energy, or a budget of which 30 % or less is left, mean the same.
 EXHAUSTED_HEARTBEATS = 3
+#: The time from one survival goal to the next: a limit that is reached each day is no news, and each prompt names the budget level.
+SURVIVAL_PAUSE = timedelta(days=7)
 # The origin of seed 003: the reputation below and above which a rule creates a goal, and the number of dealings from
 # which the reputation counts.
 POOR_REPUTATION = 0.3
@@ -55,7 +58,7 @@ class Circumstances:
 
     #: Rules that have an open goal.
     open_rules: frozenset[str] = frozenset()
-    #: Rules whose goal the agent or a person has ended lately.
+    #: Rules whose goal the agent or a person has ended lately, and survival after it created one.
     ended_rules: frozenset[str] = frozenset()
     #: Titles of all open goals.
     open_titles: Sequence[str] = ()

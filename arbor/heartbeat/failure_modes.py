@@ -10,6 +10,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from arbor.agents.energy import REGENERATION
+from arbor.goals.goal_rules import EXHAUSTED_HEARTBEATS
 from arbor.heartbeat.situation import COUNTED_PERCEPTS, Notice, NoticeKind
 from arbor.heartbeat.usage import BudgetLevel, NearestLimit
 from arbor.memory.text.keywords import NARRATIVE_FRAME
@@ -19,6 +20,8 @@ from arbor.memory.text.lexical import STOP_WORDS, term_of
 HEARTBEATS_WATCHED = 24
 #: The share of the regeneration above which unused energy is hoarded: 5 of 10.
 UNUSED_ENERGY = 0.5
+#: Days for which no energy is called unused once a daily limit ran short.
+LIMITED_DAYS = 7
 MESSAGES_A_DAY = 5
 STALE_NEIGHBORHOODS = 100
 UNSUMMARIZED_EPISODES = 10
@@ -84,6 +87,8 @@ class RecentActivity:
     energy: Sequence[Spending] = ()
     #: The energy that comes back at each heartbeat.
     regeneration: float = REGENERATION
+    #: Whether a daily limit ran short today or on one of the `LIMITED_DAYS` before.
+    limited: bool = False
     stale_goals: Sequence[str] = ()
     reached_out: int = 0
     #: Nops in a row.
@@ -105,13 +110,15 @@ def notices_of(recent: RecentActivity) -> list[Notice]:
 
 
 def _problems_of_conduct(recent: RecentActivity) -> Iterator[tuple[NoticeKind, str]]:
-    if recent.stale_goals:
+    # Only users who wait are answered at the last levels; progress would be asked for in vain.
+    if recent.stale_goals and recent.level.rank < BudgetLevel.END_TIMES.rank:
         yield (
             NoticeKind.STAGNATION,
             f"You have made no progress for a week on: {'; '.join(recent.stale_goals)}. Look through all your goals"
             " (review_goals): make some progress now, or queue, put back or abandon what you do not mean to do.",
         )
-    yield NoticeKind.HOARDING, _hoarding(recent.energy, recent.regeneration)
+    if not _must_save(recent):
+        yield NoticeKind.HOARDING, _hoarding(recent.energy, recent.regeneration)
     if recent.reached_out >= MESSAGES_A_DAY:
         yield (
             NoticeKind.REACH_OUT_SPAM,
@@ -157,6 +164,12 @@ def _problems_of_work(recent: RecentActivity) -> Iterator[tuple[NoticeKind, str]
         does = _DONE_AT_LEVEL[recent.level]
         text = f"Of {nearest.whose} {nearest.what} for today {nearest.left:.0%} is left: {does}."
         yield NoticeKind.BUDGET, text
+
+
+def _must_save(recent: RecentActivity) -> bool:
+    """Return whether the agent is short of a daily limit or of energy, so that to act more would be the wrong advice."""
+    is_exhausted = any(spending.end < 1 for spending in recent.energy[:EXHAUSTED_HEARTBEATS])
+    return recent.limited or recent.level is not BudgetLevel.NORMAL or is_exhausted
 
 
 def _hoarding(energy: Sequence[Spending], regeneration: float) -> str:

@@ -211,6 +211,8 @@ class ProposalOutcome:
     made: Sequence[ProposedChange] = ()
     known: Sequence[ProposedChange] = ()
     expired: Sequence[ProposedChange] = ()
+    #: Those that would change nothing, as they were given.
+    redundant: Sequence[NewProposal] = ()
     #: The number of old experiences that were deleted.
     deleted_experiences: int = 0
 

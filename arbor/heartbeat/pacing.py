@@ -7,6 +7,7 @@ from datetime import UTC, datetime, time, timedelta
 from zoneinfo import ZoneInfo
 
 from arbor.errors import Invalid
+from arbor.values import replace
 
 #: Triggers (`apps.agents.models.Trigger`).
 TIMER = "timer"
@@ -24,6 +25,8 @@ SLOWER_PER_IDLE_HEARTBEAT = 1.5
 SLOWEST = 4.0
 #: An agent that decides by rule looks for news once in this time when it wonders about nothing.
 WITHOUT_QUESTION = timedelta(days=1)
+#: The longest wait, unless the interval is longer, after heartbeats in a row whose prompts left no room for a reply.
+WITHOUT_ROOM = timedelta(days=1)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -125,6 +128,16 @@ def next_heartbeat(
         spread = opening + policy.interval * abs(shift)
         due = spread if policy.hours.contain(spread) else opening
     return NextHeartbeat(due_at=due, trigger=DRIVE if by_drive else TIMER)
+
+
+def next_without_room(policy: SchedulePolicy, *, now: datetime, failures: int, shift: float) -> NextHeartbeat:
+    """Return the next heartbeat after `failures` in a row whose prompts left no room for a reply; each doubles the wait.
+
+    Only a person can make room, by another model, window or character, and whoever asks starts a heartbeat at once.
+    """
+    longer = min(policy.interval * 2 ** min(failures, 16), WITHOUT_ROOM)
+    waiting = replace(policy, interval=max(policy.interval, longer))
+    return next_heartbeat(waiting, now=now, idle_heartbeats=0, shift=shift)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

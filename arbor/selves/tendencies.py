@@ -39,6 +39,8 @@ MIN_SUCCESS = 0.8
 _LEAST_CONFIDENCE = 0.75
 #: The bounds of the bands in which a strength counts as the same.
 _BANDS = (0.4, 0.7, 0.9)
+#: The least difference of a strength that changes a trait, value or capability.
+MIN_STRENGTH_CHANGE = 0.05
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -59,6 +61,11 @@ class Tendency:
 def band(strength: float) -> int:
     """Return the band of a strength: 0 is low, 3 nearly complete."""
     return sum(strength >= bound for bound in _BANDS)
+
+
+def is_another_strength(before: float, after: float) -> bool:
+    """Return whether a trait, value or capability of one strength is worth a proposal of the other: of another band, and not just across its bound."""
+    return band(before) != band(after) and abs(before - after) >= MIN_STRENGTH_CHANGE
 
 
 def tendencies(actions: Sequence[str], learned: Mapping[str, Sequence[int]]) -> tuple[Tendency, ...]:

@@ -17,7 +17,7 @@ from django.db import transaction
 from apps.agents.services.locks import lock_schedule
 from apps.selves.models import Belief, Proposal
 from apps.selves.services import beliefs
-from apps.selves.services.acceptance import apply_proposal
+from apps.selves.services.acceptance import apply_proposal, find_redundant
 from apps.selves.services.changes import require_pace
 from apps.selves.services.queries import (
     LOCK_AGENT_TO_PROPOSE,
@@ -48,24 +48,29 @@ from arbor.signals import Signal, SignalName, signal
 
 @dataclass(frozen=True, kw_only=True)
 class ProposalResult:
-    """The result of proposing: new, already pending and evicted proposals."""
+    """The result of proposing: new, already pending and evicted proposals, and those that would change nothing."""
 
     made: tuple[Proposal, ...] = ()
     known: tuple[Proposal, ...] = ()
     expired: tuple[Proposal, ...] = ()
+    redundant: tuple[NewProposal, ...] = ()
 
 
 def propose(*, agent_id: UUID, proposals: Sequence[NewProposal]) -> ProposalResult:
-    """Add proposals to an agent's queue; duplicates are dropped, and a full queue evicts its weakest.
+    """Add proposals to an agent's queue; duplicates and what the agent has already are dropped, and a full queue evicts its weakest.
 
     A proposal about a belief replaces the pending one about the same belief. In the open transaction, whose caller has locked the
-    agent's schedule; three statements besides the signals, one more for each that expires or is replaced. Raises NotFound for the agent.
+    agent's schedule; three statements besides the signals, up to three more for proposals about parts of the self, and one for each that
+    expires or is replaced. Raises NotFound for the agent.
     """
     if not proposals:
         return ProposalResult()
     pending = _lock_pending(agent_id)
+    redundant = find_redundant(agent_id=agent_id, proposals=proposals)
     made, known, expired = [], [], []
     for new in proposals:
+        if new in redundant:
+            continue
         same_belief = _about_same_belief(new, pending)
         if same_belief is not None:
             known.append(_renew(same_belief, new))
@@ -94,7 +99,9 @@ def propose(*, agent_id: UUID, proposals: Sequence[NewProposal]) -> ProposalResu
                 reason="the queue was full",
                 now=datetime.now(UTC),
             )
-    return ProposalResult(made=tuple(to_insert), known=tuple(known), expired=tuple(expired))
+    return ProposalResult(
+        made=tuple(to_insert), known=tuple(known), expired=tuple(expired), redundant=redundant
+    )
 
 
 def expire_unfounded(*, agent_id: UUID, belief_id: UUID, reason: str) -> tuple[Proposal, ...]:

@@ -5,13 +5,15 @@ A model with a small window is offered fewer actions, chosen by what the moment 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from arbor.contacts.cooldown import REACH_OUT_AGENT, REACH_OUT_USER
 from arbor.goals.plans import OPEN_STEPS
-from arbor.heartbeat.prompts.reductions import REDUCTIONS
+from arbor.heartbeat.prompts.last_resorts import LAST_RESORTS
+from arbor.heartbeat.prompts.reductions import REDUCTIONS, Reduction
 from arbor.heartbeat.prompts.token_shares import PromptSide, room_of, side_of
 from arbor.heartbeat.situation import PEER_MESSAGE, Mode, Situation
 from arbor.models.token_counts import CountTokens
@@ -67,32 +69,58 @@ def fit(
     render: Callable[[Situation], Sequence[RenderedSection]],
     *,
     room: int = 0,
+    most: int | None = None,
     count: CountTokens = estimate_tokens,
 ) -> tuple[FittedSituation, Sequence[RenderedSection]]:
     """Drop the least important entries of each side that is over its share; return the remainder, rendered.
 
-    `room` is in tokens, for all sides together: the unused part is redistributed to sides over their share. A
-    situation that fits is rendered once and returned as it is.
+    `room` is in tokens, for all sides together: the unused part is redistributed to sides over their share. Sections with more
+    than `most` tokens together are cut further, beyond the shares. A situation that fits is rendered once and returned as it is.
     """
     spare = int(room * SPARE_SHARE)
-    whole = rendered = render(situation)
-    over = _over(rendered, allowed, spare, count)
-    if not over:
-        return FittedSituation(situation=situation), rendered
-    cut: dict[str, int] = {}
-    for side in over:
-        for reduction in REDUCTIONS[side]:
-            while (excess := _over(rendered, allowed, spare, count).get(side, 0)) > 0:
-                reduced, dropped = reduction.reduce(situation, excess, count)
-                if reduced is situation:
+    draft = _Draft(situation, render)
+    whole = draft.rendered
+
+    def excess_of(side: PromptSide) -> int:
+        return _over(draft.rendered, allowed, spare, count).get(side, 0)
+
+    for side in _over(whole, allowed, spare, count):
+        draft.reduce(REDUCTIONS[side], partial(excess_of, side), count)
+    if most is not None:
+        draft.reduce(LAST_RESORTS, lambda: sum(count(section.text) for section in draft.noted) - most, count)
+    if draft.situation is situation:
+        return FittedSituation(situation=situation), whole
+    removed = removed_tokens(whole, draft.rendered, count)
+    return FittedSituation(situation=draft.situation, cut=draft.cut, removed=removed), draft.noted
+
+
+class _Draft:
+    """A situation that is cut step by step, its sections, and the dropped entries by section."""
+
+    def __init__(
+        self, situation: Situation, render: Callable[[Situation], Sequence[RenderedSection]]
+    ) -> None:
+        self.situation, self._render = situation, render
+        self.rendered = render(situation)
+        self.cut: dict[str, int] = {}
+
+    @property
+    def noted(self) -> list[RenderedSection]:
+        """Return the sections with the numbers of their dropped entries."""
+        return [_noted(section, self.cut.get(section.name, 0)) for section in self.rendered]
+
+    def reduce(
+        self, reductions: Iterable[Reduction], excess_of: Callable[[], int], count: CountTokens
+    ) -> None:
+        """Apply reductions in their order, each as often as it helps, until there is no excess of tokens."""
+        for reduction in reductions:
+            while (excess := excess_of()) > 0:
+                reduced, dropped = reduction.reduce(self.situation, excess, count)
+                if reduced is self.situation:
                     break
-                situation = reduced
+                self.situation, self.rendered = reduced, self._render(reduced)
                 if dropped:
-                    cut[reduction.section] = cut.get(reduction.section, 0) + dropped
-                rendered = render(situation)
-    noted = [_noted(section, cut.get(section.name, 0)) for section in rendered]
-    removed = removed_tokens(whole, rendered, count)
-    return FittedSituation(situation=situation, cut=cut, removed=removed), noted
+                    self.cut[reduction.section] = self.cut.get(reduction.section, 0) + dropped
 
 
 def _noted(section: RenderedSection, cut: int) -> RenderedSection:

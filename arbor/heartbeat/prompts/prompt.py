@@ -17,7 +17,7 @@ from arbor.heartbeat.prompts.instructions import CLOSING, further_keys, instruct
 from arbor.heartbeat.prompts.reductions import signal_sources
 from arbor.heartbeat.prompts.sections import goals, influence, knowledge, moment, selfhood
 from arbor.heartbeat.prompts.sections.moment import SHOWN_PERCEPTS
-from arbor.heartbeat.prompts.token_shares import room_of, shares, side_of
+from arbor.heartbeat.prompts.token_shares import least_reply, room_of, shares, side_of
 from arbor.heartbeat.replies.reply_schema import asked_keys
 from arbor.heartbeat.situation import Situation
 from arbor.models.token_counts import CountTokens
@@ -94,6 +94,7 @@ def build_prompt(
         RenderedSection("closing", CLOSING),
     )
     fixed = sum(count(section.text) for section in (*system, mark, *last))
+    most = window - fixed - least_reply(window=window, reply=reply_tokens)
     reserved = 0
     if compact:
         fixed += int(window * FURTHER_TURN_SHARE)
@@ -106,6 +107,7 @@ def build_prompt(
         shares(window=window, fixed=fixed + reserved, reply=reply_tokens),
         lambda cut: render(cut, nonce),
         room=room_of(window=window, fixed=fixed, reply=reply_tokens),
+        most=most,
         count=count,
     )
     user = [mark, *shown, *last]

@@ -1,13 +1,15 @@
 """Reductions of a situation: lists that can be shortened and percepts that can be clipped, the least important first.
 
-Whole entries are dropped. Messages and urgent percepts are only clipped; other percepts wait for the next heartbeat. So do signals,
+Whole entries are dropped; where few are left of the state of the world, their texts are shortened first. Messages and urgent percepts are only clipped; other percepts wait for the next heartbeat. So do signals,
 except those of the source that has waited longest, which are only shortened.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
+
+from pydantic import BaseModel
 
 from arbor.goals.plans import OPEN_STEPS
 from arbor.goals.values import GoalState
@@ -16,7 +18,7 @@ from arbor.heartbeat.situation import PEER_MESSAGE, USER_MESSAGE, PerceptView, S
 from arbor.heartbeat.views import SubscribedSignal
 from arbor.models.token_counts import CountTokens
 from arbor.models.token_estimates import CHARACTERS_PER_TOKEN, estimate_tokens
-from arbor.quotations import line
+from arbor.quotations import line, shorten
 
 # Tokens of an entry's id, date and punctuation.
 _ENTRY_OVERHEAD = 20
@@ -25,12 +27,28 @@ _ENTRY_CHARACTERS = 1_280
 #: Characters of a clipped percept, and of a clipped message.
 CLIPPED_PERCEPT = 600
 CLIPPED_MESSAGE = 1_990
+#: Characters of each text of an entry whose texts are shortened.
+SHORT_TEXT = 160
 # Longer than the note that `line` adds to a cut text.
 _CLIP_NOTE = 60
 
 
 #: The indexes of droppable entries, the least important first.
 type Order = Callable[[list[Any]], Iterable[int]]
+
+
+class Reduction(Protocol):
+    """A way to shorten a situation by one side of its prompt."""
+
+    @property
+    def section(self) -> str: ...
+
+    def reduce(self, situation: Situation, excess: int, count: CountTokens) -> tuple[Situation, int]:
+        """Return the situation without an excess of tokens, as far as possible, and the number of dropped entries.
+
+        A situation that cannot be reduced is returned as it is.
+        """
+        ...
 
 
 class ShortenedList(NamedTuple):
@@ -58,7 +76,37 @@ class ShortenedList(NamedTuple):
         if not gone:
             return situation, 0
         remaining = [entry for place, entry in enumerate(entries) if place not in gone]
-        return _with_list(situation, self.path, remaining), len(gone)
+        return with_part(situation, self.path, remaining), len(gone)
+
+
+class ShortenedTexts(NamedTuple):
+    """A part of the situation whose texts can be shortened, by its path, and the section that shows it."""
+
+    path: str
+    shown_by: str = ""
+
+    @property
+    def section(self) -> str:
+        return self.shown_by or self.path.partition(".")[0]
+
+    def reduce(self, situation: Situation, excess: int, count: CountTokens) -> tuple[Situation, int]:
+        """Shorten all texts of the part; no entry is dropped."""
+        part = getattr(situation, self.path)
+        short = _with_short_texts(part)
+        return (situation if short == part else with_part(situation, self.path, short)), 0
+
+
+def _with_short_texts(value: Any) -> Any:
+    """Return a value with each text in it shortened; ids and names of kinds are shorter anyway."""
+    match value:
+        case str():
+            return shorten(value, SHORT_TEXT)
+        case list():
+            return [_with_short_texts(entry) for entry in value]
+        case BaseModel():
+            return value.model_copy(update={name: _with_short_texts(entry) for name, entry in value})
+        case _:
+            return value
 
 
 class Clip(NamedTuple):
@@ -136,38 +184,34 @@ def _size(entry: Any, count: CountTokens) -> int:
     return int(tokens * min(1.0, shown)) + _ENTRY_OVERHEAD
 
 
-def _with_list(situation: Situation, path: str, entries: list[Any]) -> Situation:
-    match path:
-        case "percepts":
-            gone = {percept.id for percept in situation.percepts} - {percept.id for percept in entries}
-            matches = [match for match in situation.crossed if match.about not in gone]
-            return situation.model_copy(update={"percepts": entries, "crossed": matches})
-        case "shown_plan.steps":
-            shown = situation.shown_plan
-            plans = [
-                plan.model_copy(update={"steps": entries}) if plan is shown else plan
-                for plan in situation.plans
-            ]
-            return situation.model_copy(update={"plans": plans})
-        case _:
-            part, _, name = path.rpartition(".")
-            changed = getattr(situation, part).model_copy(update={name: entries}) if part else entries
-            return situation.model_copy(update={part or name: changed})
+def with_part(situation: Situation, path: str, value: Any) -> Situation:
+    """Return the situation with another value of a part; boundary matches of dropped percepts are dropped too."""
+    part, _, name = path.rpartition(".")
+    if path == "percepts":
+        gone = {percept.id for percept in situation.percepts} - {percept.id for percept in value}
+        matches = [match for match in situation.crossed if match.about not in gone]
+        return situation.model_copy(update={"percepts": value, "crossed": matches})
+    if part == "shown_plan":
+        shown = situation.shown_plan
+        plans = [plan.model_copy(update={name: value}) if plan is shown else plan for plan in situation.plans]
+        return situation.model_copy(update={"plans": plans})
+    changed = getattr(situation, part).model_copy(update={name: value}) if part else value
+    return situation.model_copy(update={part or name: changed})
 
 
-def _last_first(keep: int = 0) -> Order:
+def last_first(keep: int = 0) -> Order:
     """Return the order from the last entry on, which leaves the first `keep`."""
     return lambda entries: range(len(entries) - 1, keep - 1, -1)
 
 
-def _first_first(keep: int = 0) -> Order:
+def first_first(keep: int = 0) -> Order:
     """Return the order from the first entry on, which leaves the last `keep`."""
     return lambda entries: range(len(entries) - keep)
 
 
 def _ordinary_last_first(percepts: list[Any]) -> Iterable[int]:
     """Return the order of ordinary percepts, the newest first; the first of all stays, so that each is shown some time."""
-    return [place for place in _last_first(1)(percepts) if _is_ordinary(percepts[place])]
+    return [place for place in last_first(1)(percepts) if _is_ordinary(percepts[place])]
 
 
 def _goals_in_order(goals: list[Any]) -> Iterable[int]:
@@ -185,53 +229,58 @@ def _steps_in_order(steps: list[Any]) -> Iterable[int]:
 
 
 # The reductions of each side, the least important first.
-REDUCTIONS: Mapping[PromptSide, tuple[ShortenedList | Clip | SignalReduction, ...]] = {
+REDUCTIONS: Mapping[PromptSide, tuple[Reduction, ...]] = {
     PromptSide.IDENTITY: (
-        ShortenedList("capabilities", _last_first()),
-        ShortenedList("preferences", _last_first()),
-        ShortenedList("beliefs", _last_first(2)),
-        ShortenedList("aspects", _last_first(2), "identity"),
-        ShortenedList("beliefs", _last_first()),
-        ShortenedList("aspects", _last_first(1), "identity"),
+        ShortenedList("capabilities", last_first()),
+        ShortenedList("preferences", last_first()),
+        ShortenedList("beliefs", last_first(2)),
+        ShortenedList("aspects", last_first(2), "identity"),
+        ShortenedList("beliefs", last_first()),
+        ShortenedList("aspects", last_first(1), "identity"),
     ),
     PromptSide.MEMORY: (
-        ShortenedList("held", _last_first()),
-        ShortenedList("clusters", _last_first()),
-        ShortenedList("experiences", _last_first()),
-        ShortenedList("working_memory.thoughts", _first_first()),
-        ShortenedList("working_memory.curiosity", _first_first(1)),
-        ShortenedList("working_memory.concerns", _first_first(1)),
-        ShortenedList("recent", _first_first(1)),
-        ShortenedList("relevant", _last_first(1)),
+        ShortenedList("held", last_first()),
+        ShortenedList("clusters", last_first()),
+        ShortenedList("experiences", last_first()),
+        ShortenedList("working_memory.thoughts", first_first()),
+        ShortenedList("working_memory.curiosity", first_first(1)),
+        ShortenedList("working_memory.concerns", first_first(1)),
+        ShortenedList("recent", first_first(1)),
+        ShortenedList("relevant", last_first(1)),
     ),
     PromptSide.WORLD_STATE: (
-        ShortenedList("peers", _last_first()),
+        ShortenedList("peers", last_first()),
         SignalReduction(),
-        ShortenedList("issues", _last_first()),
-        ShortenedList("approvals", _last_first()),
-        ShortenedList("contradictions", _last_first(1)),
-        ShortenedList("notices", _last_first(1)),
-        ShortenedList("proposals", _last_first(1)),
+        ShortenedList("issues", last_first()),
+        ShortenedList("approvals", last_first()),
+        ShortenedList("contradictions", last_first(1)),
+        ShortenedList("notices", last_first(1)),
+        ShortenedList("proposals", last_first(1)),
         Clip(_is_ordinary, CLIPPED_PERCEPT),
         Clip(lambda percept: percept.kind != USER_MESSAGE, CLIPPED_MESSAGE),
         ShortenedList("percepts", _ordinary_last_first),
         ShortenedList("shown_plan.steps", _steps_in_order, "plan"),
         ShortenedList("goals", _goals_in_order),
-        ShortenedList("intents", _last_first(1)),
-        ShortenedList("contradictions", _last_first()),
-        ShortenedList("proposals", _last_first()),
-        ShortenedList("notices", _last_first()),
+        ShortenedList("intents", last_first(1)),
+        ShortenedTexts("plans", "plan"),
+        ShortenedTexts("goals"),
+        ShortenedTexts("intents"),
+        ShortenedTexts("contradictions"),
+        ShortenedTexts("proposals"),
+        ShortenedList("contradictions", last_first()),
+        ShortenedList("proposals", last_first()),
+        ShortenedList("notices", last_first()),
         # Last resort: no model accepts a prompt that is too long.
         Clip(lambda percept: percept.kind == USER_MESSAGE, CLIPPED_MESSAGE),
     ),
     PromptSide.ACTION_HISTORY: (
-        ShortenedList("tallies", _last_first()),
-        ShortenedList("handlers", _last_first()),
-        ShortenedList("publications", _last_first()),
-        ShortenedList("precedents", _last_first(1)),
-        ShortenedList("attempts", _last_first(1)),
-        ShortenedList("last_beat.outcomes", _first_first()),
-        ShortenedList("precedents", _last_first()),
-        ShortenedList("attempts", _last_first()),
+        ShortenedList("tallies", last_first()),
+        ShortenedList("handlers", last_first()),
+        ShortenedList("publications", last_first()),
+        ShortenedList("precedents", last_first(1)),
+        ShortenedList("attempts", last_first(1)),
+        ShortenedList("last_beat.outcomes", first_first()),
+        ShortenedList("precedents", last_first()),
+        ShortenedList("attempts", last_first()),
     ),
 }

@@ -11,7 +11,7 @@ REPLY_SHARE = 0.25
 MIN_REPLY = 256
 #: The least part of its share that a side keeps in a small window.
 MIN_SCALE = 0.1
-#: Short sections that are never cut.
+#: Short sections outside the shares. Boundaries alone are cut, where the prompt would leave no room for a reply.
 _WHOLE = frozenset(
     {"mark", "timing", "energy", "directive", "mood", "drives", "boundaries", "further_keys", "closing"}
 )
@@ -47,7 +47,7 @@ _SIDE_OF: Mapping[str, PromptSide] = {
 
 
 def side_of(section: str) -> PromptSide | None:
-    """Return the side of a section; None for a section that is never cut."""
+    """Return the side of a section; None for a section outside the shares."""
     return None if section in _WHOLE else _SIDE_OF.get(section, PromptSide.WORLD_STATE)
 
 
@@ -72,3 +72,8 @@ def room_of(*, window: int, fixed: int, reply: int) -> int:
 def reply_room(*, window: int, reply: int) -> int:
     """Return the tokens that a window has for a reply of at most `reply` tokens."""
     return min(reply, int(window * REPLY_SHARE))
+
+
+def least_reply(*, window: int, reply: int) -> int:
+    """Return the tokens that a prompt leaves to the reply, whatever must be cut: half of the reply's share."""
+    return max(reply_room(window=window, reply=reply) // 2, MIN_REPLY)

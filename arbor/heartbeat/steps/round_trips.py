@@ -34,6 +34,7 @@ from arbor.heartbeat.steps.windows import (
     spent_tokens,
     suspended,
     with_cuts_audited,
+    with_longer_wait,
 )
 from arbor.heartbeat.tiers import ThinkTier, models_of, tier_of
 from arbor.models.handles import is_reflex
@@ -142,7 +143,8 @@ class Think:
         if heartbeat.unreadable:
             messages += retry_messages(heartbeat, asked_tokens)
         if fault := fault_without_room(heartbeat, asked_tokens, sections):
-            return NodeResult(state=replace(heartbeat, failure=fault), outcome=NodeOutcome.FAILURE)
+            failed = replace(with_longer_wait(heartbeat), failure=fault)
+            return NodeResult(state=failed, outcome=NodeOutcome.FAILURE)
         situation = heartbeat.situation
         request = ModelRequest(
             purpose=CallPurpose.THINK,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from uuid import UUID
 
-from arbor.errors import AlreadyExists, ArborError, Invalid, NotFound
+from arbor.errors import ArborError, Invalid, NotFound
 from arbor.heartbeat.guards import paths_of
 from arbor.heartbeat.needs import (
     DecideProposal,
@@ -18,17 +18,18 @@ from arbor.heartbeat.needs import (
 from arbor.heartbeat.replies.items import Dropped
 from arbor.heartbeat.replies.reply import IdentityInsight, InsightKind
 from arbor.heartbeat.state import HeartbeatState
-from arbor.heartbeat.views import AspectView, PreferenceView, ProposalView
+from arbor.heartbeat.views import ProposalView
 from arbor.ids import read_id
 from arbor.pipeline.engine import NodeResult, Steps
 from arbor.quotations import shorten
 from arbor.selves.proposals import MAX_EVIDENCE, MIN_INSIGHT, NewProposal, ProposalKind
-from arbor.selves.values import QUALITIES, AspectKind, check_preference, check_quality
+from arbor.selves.values import AspectKind, check_preference, check_quality
 
 #: The origin of seed 000 shows five.
 PROPOSALS_SHOWN = 5
 #: Characters of a proposal in a line of the trace.
 _TRACE_LENGTH = 120
+_REDUNDANT = "you are so already; a trait, value or capability that you have is worth an insight once its strength is clearly another"
 
 
 def consolidate(heartbeat: HeartbeatState) -> Steps[HeartbeatState]:
@@ -96,46 +97,33 @@ def identity_insights(heartbeat: HeartbeatState) -> Steps[HeartbeatState]:
     named = [text for insight in insights for text in insight.evidence if read_id(text.strip())]
     stripped = [text.strip() for text in dict.fromkeys(named)]
     own: frozenset[UUID] = (yield OwnMemories(named=stripped)) if named else frozenset()
-    proposals: list[NewProposal] = []
+    proposals: dict[str, NewProposal] = {}
     dropped: list[Dropped] = []
     paths = paths_of("identity_insights", insights, heartbeat.dropped_paths)
-    for path, insight in zip(paths, insights, strict=True):
+    by_path = dict(zip(paths, insights, strict=True))
+    for path, insight in by_path.items():
         try:
-            _check_is_new(insight, heartbeat.situation.aspects)
-            proposal = _proposal(insight, own, source=heartbeat.source)
-            _check_changes_preference(proposal, heartbeat.situation.preferences)
-            proposals.append(proposal)
+            proposals[path] = _proposal(insight, own, source=heartbeat.source)
         except ArborError as error:
             dropped.append(Dropped(path=path, value=insight.model_dump_json(), reason=str(error)))
             continue
         if unknown := [text for text in insight.evidence if read_id(text.strip()) not in own]:
             reason = "evidence is a memory of yours, by its id; there is none with such an id"
             dropped.append(Dropped(path=f"{path}.evidence", value="; ".join(unknown), reason=reason))
-    outcome: ProposalOutcome = (yield Propose(proposals=proposals)) if proposals else ProposalOutcome()
+    outcome: ProposalOutcome = ProposalOutcome()
+    if proposals:
+        outcome = yield Propose(proposals=[*proposals.values()])
+    dropped += [
+        Dropped(path=path, value=by_path[path].model_dump_json(), reason=_REDUNDANT)
+        for path, proposal in proposals.items()
+        if proposal in outcome.redundant
+    ]
     changed = _lines(
         ("proposed", outcome.made),
         ("proposed already", outcome.known),
         ("fell out of the queue", outcome.expired),
     )
     return NodeResult(state=heartbeat.with_dropped(dropped), changed=tuple(changed))
-
-
-def _check_is_new(insight: IdentityInsight, aspects: Sequence[AspectView]) -> None:
-    """Raise AlreadyExists for an insight that the prompt shows as an aspect; one into a quality may change its strength."""
-    text = insight.content.strip().casefold()
-    if any(
-        aspect.kind not in QUALITIES
-        and aspect.kind.value == insight.kind.value
-        and aspect.content.casefold() == text
-        for aspect in aspects
-    ):
-        raise AlreadyExists("you take yourself to be so already")
-
-
-def _check_changes_preference(proposal: NewProposal, preferences: Sequence[PreferenceView]) -> None:
-    """Raise AlreadyExists for a preference that the prompt shows with the same value."""
-    if any(preference.model_dump() == proposal.change for preference in preferences):
-        raise AlreadyExists("you prefer it so already")
 
 
 def _proposal(insight: IdentityInsight, own: frozenset[UUID], *, source: str) -> NewProposal:

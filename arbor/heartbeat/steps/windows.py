@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from arbor.errors import ContextTooLarge
 from arbor.heartbeat.effects import AuditNote
 from arbor.heartbeat.needs import Question
+from arbor.heartbeat.pacing import next_without_room
 from arbor.heartbeat.prompts.fitting import TRUNCATED, CutContext, no_room_fault
 from arbor.heartbeat.prompts.prompt import retry_note
 from arbor.heartbeat.prompts.token_shares import MIN_REPLY, reply_room, room_of
@@ -20,6 +23,7 @@ from arbor.models.token_counts import CountTokens
 from arbor.models.token_estimates import CHARACTERS_PER_TOKEN, estimate_tokens
 from arbor.models.windows import PromptLimits, bounded_ratio, prompt_limits, window_of
 from arbor.pipeline.engine import NodeResult, Suspension
+from arbor.values import replace
 
 #: Tokens of a further message beside the texts that it quotes.
 MESSAGE_OVERHEAD = 150
@@ -31,6 +35,8 @@ RESULTS = "results"
 _MARGIN = 0.9
 #: More characters than any results have.
 _UNLIMITED = 10**9
+#: The beginning of the reason of a heartbeat whose prompt left no room for a reply.
+NO_ROOM = ContextTooLarge.__name__
 # How often results are shortened: once is too little where the longest have the fewest tokens.
 _TRIES = 4
 
@@ -117,7 +123,24 @@ def fault_without_room(
     if is_reflex(heartbeat.model) or asked_tokens + MIN_REPLY <= window:
         return ""
     sizes = {section["name"]: section["tokens"] for section in sections}
-    return no_room_fault(model=heartbeat.model, window=window, tokens=asked_tokens, sizes=sizes)
+    fault = no_room_fault(model=heartbeat.model, window=window, tokens=asked_tokens, sizes=sizes)
+    return f"{NO_ROOM}: {fault}"
+
+
+def with_longer_wait(heartbeat: HeartbeatState) -> HeartbeatState:
+    """Return the state of a heartbeat without room in its window; the next one is later after each such failure in a row."""
+    if heartbeat.opening is None:
+        # The heartbeat itself had room, a further round trip has none.
+        return heartbeat
+    recent = heartbeat.opening.recent_activity.heartbeats
+    earlier = (past.reason.startswith(NO_ROOM) for past in recent if past.status != "skipped")
+    following = next_without_room(
+        heartbeat.schedule,
+        now=heartbeat.situation.environment.now,
+        failures=1 + sum(itertools.takewhile(bool, earlier)),
+        shift=heartbeat.shift,
+    )
+    return replace(heartbeat, next=following)
 
 
 def retry_messages(heartbeat: HeartbeatState, asked_tokens: int) -> list[PromptMessage]:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from apps.agents.models import Agent, AgentState
+from apps.calls.models import DailyUsage
 from apps.fleet.policy import set_policy
 from apps.goals.models import Goal
 from apps.heartbeats.models import Heartbeat, HeartbeatStatus
@@ -50,7 +51,11 @@ def notices_by_kind(agent: Agent) -> dict[NoticeKind, str]:
     """Return the texts of the notices about the recent activity of the agent."""
     activity = load_situation(agent.id)["activity"]
     notices = notices_of(
-        RecentActivity(heartbeats=recent_heartbeats_of(activity), energy=spending_of(activity))
+        RecentActivity(
+            heartbeats=recent_heartbeats_of(activity),
+            energy=spending_of(activity),
+            limited=activity["limited"],
+        )
     )
     return {notice.kind: notice.text for notice in notices}
 
@@ -133,12 +138,27 @@ def test_unused_energy_is_noticed_across_skipped_heartbeats(agent: Agent) -> Non
         assert "you left 9.0 of 10 energy" in notices_by_kind(agent)[NoticeKind.HOARDING]
 
 
+@pytest.mark.parametrize(
+    ("days", "level", "is_noticed"),
+    [(0, "degradation", False), (6, "halt", False), (7, "halt", True), (1, "normal", True)],
+)
+def test_energy_is_not_called_unused_after_a_short_limit(
+    agent: Agent, days: int, level: str, is_noticed: bool
+) -> None:
+    with tenant_transaction(agent.tenant_id):
+        record_heartbeats(agent, [{"energy_start": 20.0, "energy_end": 19.0}] * 24)
+        day = datetime.now(UTC).date() - timedelta(days=days)
+        DailyUsage.objects.create(tenant_id=agent.tenant_id, agent_id=agent.id, day=day, level=level)
+        assert (NoticeKind.HOARDING in notices_by_kind(agent)) is is_noticed
+
+
 @pytest.mark.parametrize("budget", ["actions", "ticks"])
 def test_another_budget_has_no_notices_about_energy(agent: Agent, budget: str) -> None:
     with tenant_transaction(agent.tenant_id):
-        record_heartbeats(agent, [{"energy_start": 4.0, "energy_end": 0.0}] * 24)
-        assert exhausted_heartbeats_of(load_situation(agent.id)["activity"]) == 3
+        record_heartbeats(agent, [{"energy_start": 4.0, "energy_end": 2.0}] * 24)
         assert NoticeKind.HOARDING in notices_by_kind(agent)
+        Heartbeat.objects.filter(agent_id=agent.id).update(energy_end=0)
+        assert exhausted_heartbeats_of(load_situation(agent.id)["activity"]) == 3
         set_policy(agent_id=agent.id, changes={"budget": budget}, actor="test")
         assert exhausted_heartbeats_of(load_situation(agent.id)["activity"]) == 0
         assert NoticeKind.HOARDING not in notices_by_kind(agent)

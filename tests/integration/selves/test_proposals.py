@@ -12,15 +12,25 @@ from django.test.utils import CaptureQueriesContext
 
 from apps.agents.models import Agent
 from apps.selves.models import Belief, IdentityAspect, Proposal, SelfChange
+from apps.selves.services.aspects import add_aspect
+from apps.selves.services.beliefs import add_belief
 from apps.selves.services.beliefs import revise_belief as revise_by_hand
 from apps.selves.services.changes import REASON_LENGTH
 from apps.selves.services.decisions import ProposalVerdict, decide_proposal, decide_proposals
+from apps.selves.services.preferences import set_preference
 from apps.selves.services.proposals import accept, defer, propose, reject, revise_belief
 from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import Invalid, LimitReached, NotFound, TransitionIllegal
 from arbor.selves.proposals import MAX_DEFERRALS, MAX_PENDING, NewProposal, ProposalKind, ProposalStatus
-from arbor.selves.values import BeliefRevision, BeliefStatus
+from arbor.selves.values import (
+    AspectKind,
+    BeliefCategory,
+    BeliefRevision,
+    BeliefStatus,
+    NewAspect,
+    NewBelief,
+)
 from tests.factories.agents import AgentFactory
 from tests.factories.selves import BeliefFactory
 
@@ -123,6 +133,46 @@ def test_a_repeated_proposal_is_stored_once(agent: Agent) -> None:
     )
     assert again.known == (proposal,)
     assert [proposal.content for proposal in again.made] == ["Storms please me."]
+
+
+@pytest.mark.parametrize(
+    ("changes", "is_made"),
+    [
+        ({"content": "Patient", "confidence": 0.84, "change": {"aspect": "trait"}}, False),
+        ({"content": "patient", "confidence": 0.69, "change": {"aspect": "trait"}}, False),
+        ({"content": "patient", "confidence": 0.69, "change": {"aspect": "trait", "strength": 0.6}}, True),
+        ({"content": "patient", "confidence": 0.95, "change": {"aspect": "trait"}}, True),
+        ({"content": "patient", "confidence": 0.7, "change": {"aspect": "value"}}, True),
+        ({"content": "I am a lighthouse."}, False),
+        ({"content": "Ice floats.", "kind": ProposalKind.BELIEF, "change": {}}, False),
+        ({"content": "Ice sinks.", "kind": ProposalKind.BELIEF, "change": {}}, True),
+        ({"content": "Lead floats.", "kind": ProposalKind.BELIEF, "change": {}}, True),
+        ({"kind": ProposalKind.PREFERENCE, "change": {"key": "tone", "value": "brief"}}, False),
+        ({"kind": ProposalKind.PREFERENCE, "change": {"key": "tone", "value": "warm"}}, True),
+    ],
+)
+def test_a_proposal_that_would_change_nothing_is_not_made(
+    agent: Agent, changes: dict[str, Any], is_made: bool
+) -> None:
+    add_aspect(
+        agent_id=agent.id,
+        aspect=NewAspect(content="patient", kind=AspectKind.TRAIT, strength=0.72),
+        actor=HEARTBEAT,
+    )
+    add_aspect(
+        agent_id=agent.id,
+        aspect=NewAspect(content="I am a lighthouse.", kind=AspectKind.SELF_CONCEPT),
+        actor=HEARTBEAT,
+    )
+    BeliefFactory(agent=agent, statement="Ice floats.")
+    BeliefFactory(agent=agent, statement="Lead floats.", status=BeliefStatus.DROPPED)
+    set_preference(agent_id=agent.id, key="tone", value="brief", actor=HEARTBEAT)
+    new = new_proposal(**changes)
+
+    result = propose(agent_id=agent.id, proposals=[new])
+
+    assert len(result.made) == is_made
+    assert result.redundant == (() if is_made else (new,))
 
 
 def test_a_full_queue_removes_and_lists_its_weakest_proposal(agent: Agent) -> None:
@@ -236,15 +286,19 @@ def test_a_known_change_is_accepted_beyond_the_daily_limit(agent: Agent) -> None
         return [store_proposal(agent, words(number)), belief]
 
     known = two_proposals(1)
-    for proposal in known:
-        accept(proposal_id=proposal.id, decided_by="cli:ann")
+    # A person is faster than the agent.
+    add_aspect(
+        agent_id=agent.id, aspect=NewAspect(content=words(1), kind=AspectKind.SELF_CONCEPT), actor="cli:ann"
+    )
+    belief = NewBelief(statement=known[1].content, category=BeliefCategory.WORLD)
+    add_belief(agent_id=agent.id, belief=belief, actor="cli:ann")
     for number in range(2, 5):
         later = datetime.now(UTC) + timedelta(hours=5)
         accept(proposal_id=two_proposals(number)[0].id, decided_by=HEARTBEAT, now=later)
     with pytest.raises(LimitReached):
         accept(proposal_id=two_proposals(5)[1].id, decided_by=HEARTBEAT)
-    for again in two_proposals(1):
-        assert accept(proposal_id=again.id, decided_by=HEARTBEAT).reason == "that was so already"
+    for proposal in known:
+        assert accept(proposal_id=proposal.id, decided_by=HEARTBEAT).reason == "that was so already"
 
 
 def test_a_proposal_without_a_change_is_accepted_at_any_pace(agent: Agent) -> None:

@@ -273,6 +273,29 @@ def test_the_notice_of_a_loop_suggests_a_change() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("changes", "kinds"),
+    [
+        ({}, [NoticeKind.STAGNATION, NoticeKind.HOARDING]),
+        ({"limited": True}, [NoticeKind.STAGNATION]),
+        ({"level": BudgetLevel.CONSERVATION}, [NoticeKind.STAGNATION, NoticeKind.BUDGET]),
+        ({"level": BudgetLevel.DEGRADATION}, [NoticeKind.STAGNATION, NoticeKind.BUDGET]),
+        ({"level": BudgetLevel.END_TIMES}, [NoticeKind.BUDGET]),
+        ({"energy": [Spending(10.0, 0.0), *[Spending(20.0, 20.0)] * 23]}, [NoticeKind.STAGNATION]),
+    ],
+)
+def test_an_agent_that_must_save_is_not_told_to_act_more(
+    changes: dict[str, Any], kinds: list[NoticeKind]
+) -> None:
+    values: dict[str, Any] = {
+        "energy": [Spending(20.0, 18.0)] * 24,
+        "stale_goals": ["Map the harbour"],
+        "nearest_limit": NEAREST_LIMIT,
+    }
+    found = notices_of(RecentActivity(**(values | changes)))
+    assert [notice.kind for notice in found] == kinds
+
+
 @pytest.mark.parametrize(("end", "hoards"), [(20.0, True), (18.0, False)])
 def test_an_agent_without_work_hoards_only_if_it_spends_nothing(end: float, hoards: bool) -> None:
     found = notices_of(RecentActivity(energy=[Spending(20.0, end, worked=False)] * 24))

@@ -300,7 +300,11 @@ def _proposed(result: proposals.ProposalResult, *, deleted_experiences: int = 0)
         for rows in (result.made, result.known, result.expired)
     )
     return needs.ProposalOutcome(
-        made=made, known=known, expired=expired, deleted_experiences=deleted_experiences
+        made=made,
+        known=known,
+        expired=expired,
+        redundant=result.redundant,
+        deleted_experiences=deleted_experiences,
     )
 
 

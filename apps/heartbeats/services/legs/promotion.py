@@ -19,7 +19,7 @@ from arbor.memory.trust import OWN_ROLES, OWN_SOURCES
 from arbor.selves.calibration import CONFIRMED, EDGE_OF_MIND, THRESHOLDS
 from arbor.selves.experiences import MAX_ACTIONS_READ, MAX_EXPERIENCES, Pattern, patterns
 from arbor.selves.proposals import MAX_EVIDENCE, PENDING_FOR, NewProposal, ProposalKind, shorten_proposal
-from arbor.selves.tendencies import Tendency, band, tendencies
+from arbor.selves.tendencies import Tendency, is_another_strength, tendencies
 from arbor.selves.values import TEXT_LENGTH, AspectKind, BeliefCategory, BeliefStatus
 
 # Seed 000, 5: the conditions of a promotion.
@@ -306,7 +306,7 @@ def _is_news(tendency: Tendency, existing: tuple[float, str] | None) -> bool:
     if existing is None:
         return True
     strength, status = existing
-    return status != BeliefStatus.DROPPED and band(strength) != band(tendency.strength)
+    return status != BeliefStatus.DROPPED and is_another_strength(strength, tendency.strength)
 
 
 def _insight(cluster: dict[str, Any]) -> NewProposal:

@@ -12,6 +12,7 @@ from apps.memories.services.recall.queries import RECALLED_DETAIL
 from apps.tenants.packing import unpack
 from apps.tenants.statements import fetch
 from arbor.agents.genome import AgentTraits
+from arbor.goals.goal_rules import SURVIVAL_PAUSE, GoalRule
 from arbor.heartbeat.goal_situation import view_goals, view_plans
 from arbor.heartbeat.views import GoalView, PlanView
 
@@ -101,7 +102,8 @@ GOAL_COLUMNS = f"""
     ({EXPERIENCED}) AS experienced
 """  # noqa: S608 (no external input)
 #: The input of the goal rules (`arbor.goals.goal_rules`), besides the self and the latest heartbeats. `ended_rules` are the
-#: rules of the latest goals that the agent or a person ended: of aspirations at any time, of other goals within a day.
+#: rules of the latest goals that the agent or a person ended: of aspirations at any time, of other goals within a day. A rule that
+#: closes its goals itself is among them for some time after it created one.
 CIRCUMSTANCE_COLUMNS = f"""
     (SELECT json_build_array(coalesce(sum(successes), 0), coalesce(sum(interactions), 0)) FROM selves_peermodel
         WHERE tenant_id = a.tenant_id AND peer_id = a.id) AS reputation,
@@ -112,6 +114,9 @@ CIRCUMSTANCE_COLUMNS = f"""
             SELECT goal_id, at FROM goals_satisfaction
             WHERE tenant_id = a.tenant_id AND agent_id = a.id ORDER BY at DESC, id LIMIT {EXPERIENCE_SPAN}
         ) e
+        UNION ALL
+        SELECT '{GoalRule.SURVIVAL}' WHERE EXISTS (SELECT FROM goals_goal g WHERE g.tenant_id = a.tenant_id AND g.agent_id = a.id
+            AND g.rule = '{GoalRule.SURVIVAL}' AND g.created_at > now() - interval '{SURVIVAL_PAUSE.total_seconds():.0f} seconds')
     ) ended WHERE ended.rule <> '') AS ended_rules
 """  # noqa: S608 (no external input)
 _OF_AGENTS = f"""

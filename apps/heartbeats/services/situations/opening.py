@@ -51,6 +51,7 @@ def opening_of(columns: _Columns, situation: Situation, genome: AgentGenome | No
         recent_activity=RecentActivity(
             heartbeats=recent_heartbeats_of(activity),
             energy=spending_of(activity),
+            limited=activity["limited"],
             regeneration=situation.regeneration,
             stale_goals=stale[:_STALE_NAMED],
             reached_out=activity["reached_out"],

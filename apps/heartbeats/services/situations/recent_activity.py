@@ -15,6 +15,7 @@ from arbor.heartbeat.decision import DecisionVerdict
 from arbor.heartbeat.failure_modes import (
     HEARTBEATS_COMPARED,
     HEARTBEATS_WATCHED,
+    LIMITED_DAYS,
     STALE_NEIGHBORHOODS,
     UNSUMMARIZED_EPISODES,
     RecentHeartbeat,
@@ -53,6 +54,8 @@ RECENT_ACTIVITY = """
         'used', (SELECT to_json(u) FROM (
             SELECT beats, tokens, cost_usd::text AS usd, level FROM calls_dailyusage
             WHERE tenant_id = a.tenant_id AND agent_id = a.id AND day = (now() AT TIME ZONE 'UTC')::date) u),
+        'limited', EXISTS (SELECT FROM calls_dailyusage WHERE tenant_id = a.tenant_id AND agent_id = a.id AND level <> 'normal'
+            AND day > (now() AT TIME ZONE 'UTC')::date - %(activity_days)s::integer),
         'idle_beats', s.idle_beats, 'nops', s.nops, 'reached_out_at', s.last_reach_out_at,
         'reached_out', (SELECT count(DISTINCT (heartbeat_id, content)) FROM contacts_outboxmessage WHERE tenant_id = a.tenant_id AND agent_id = a.id
             AND created_at > now() - interval '24 hours' AND audience = 'user'),
@@ -94,6 +97,7 @@ def recent_activity_values() -> dict[str, Any]:
         "activity_narrated": HEARTBEATS_COMPARED,
         "activity_narrative": _NARRATIVE,
         "activity_watched": HEARTBEATS_WATCHED,
+        "activity_days": LIMITED_DAYS,
     }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 
 from apps.agents.models import Agent
 from apps.audit.models import AuditAction, AuditEvent
+from apps.heartbeats.models import HeartbeatStatus
 from apps.heartbeats.services.reports.replay import read_recorded_heartbeat
 from apps.memories.services.store.remember import remember
 from apps.tenants.scope import tenant_transaction
@@ -18,7 +20,13 @@ from arbor.clock import SystemClock
 from arbor.heartbeat.replay import prompt_of
 from arbor.heartbeat.situation import Situation
 from arbor.memory.values import NewMemory
-from tests.integration.heartbeats.conftest import REST, replay_of, run_heartbeat
+from tests.integration.heartbeats.conftest import (
+    REST,
+    heartbeats_of,
+    replay_of,
+    run_heartbeat,
+    schedule_of,
+)
 from tests.integration.heartbeats.fleet import Fleet
 from tests.integration.heartbeats.heartbeat_runner import Script
 from tests.unit.models.test_token_counts import WORDS
@@ -62,6 +70,32 @@ def test_each_cut_of_a_prompt_is_audited(fleet: Fleet, agent: Agent, scripted: S
         # The note about entries that are not shown takes some tokens.
         assert source["before"] == pytest.approx(whole.sizes[name], abs=12)
         assert source["before"] - source["after"] == source["tokens"] > 0
+
+
+def test_a_window_without_room_is_on_record_and_tried_ever_more_rarely(
+    fleet: Fleet, agent: Agent, scripted: Script, settings: Any
+) -> None:
+    model = scripted(REST, repeat=True)
+    settings.ARBOR_MODEL_CONTEXT = 1_024
+    waits = []
+    for _ in range(3):
+        heartbeat = run_heartbeat(fleet, agent)
+        assert heartbeat.status == HeartbeatStatus.FAILED
+        schedule = schedule_of(agent)
+        # The agent's page shows it.
+        assert schedule.last_error == heartbeat.reason
+        assert heartbeat.reason.startswith(
+            "ContextTooLarge: the window of scripted/model has about 1024 tokens"
+        )
+        waits.append((schedule.next_due_at - heartbeat.started_at) / timedelta(hours=1))
+    assert waits == [pytest.approx(hours, rel=0.06) for hours in (2, 4, 8)]
+    assert model.requests == []
+
+    settings.ARBOR_MODEL_CONTEXT = 16_384
+    assert run_heartbeat(fleet, agent).status == HeartbeatStatus.DONE
+    schedule = schedule_of(agent)
+    assert schedule.last_error == ""
+    assert schedule.next_due_at - heartbeats_of(agent)[-1].started_at < timedelta(hours=1.1)
 
 
 def test_a_tokenizer_counts_for_heartbeats_and_their_replays(

@@ -143,8 +143,33 @@ def test_traits_and_experience_weigh_in_a_goal_by_rule(
     assert priorities_in(run_replies(REST))["Live within your means"] == first
 
 
+@pytest.mark.parametrize(("days", "created"), [(1, 1), (6, 1), (8, 2)])
+def test_the_survival_goal_comes_once_in_a_week(
+    run_replies: RunReplies,
+    agent: Agent,
+    goals: tuple[Goal, Goal],
+    superuser: psycopg.Connection[Any],
+    days: int,
+    created: int,
+) -> None:
+    for _ in range(2):
+        _exhaust(agent)
+        run_replies(REST)
+        with tenant_transaction(agent.tenant_id):
+            Heartbeat.objects.filter(agent_id=agent.id).update(energy_end=9)
+        run_replies(REST)
+        superuser.execute("UPDATE goals_goal SET created_at = created_at - make_interval(days => %s)", [days])
+    with tenant_transaction(agent.tenant_id):
+        survival = Goal.objects.filter(agent_id=agent.id, rule="survival")
+        assert survival.count() == created
+        assert not survival.filter(state__in=["active", "queued", "backburner"]).exists()
+
+
 def test_a_goal_closed_by_rule_leaves_no_satisfaction(
-    run_replies: RunReplies, agent: Agent, goals: tuple[Goal, Goal]
+    run_replies: RunReplies,
+    agent: Agent,
+    goals: tuple[Goal, Goal],
+    superuser: psycopg.Connection[Any],
 ) -> None:
     with tenant_transaction(agent.tenant_id):
         for title in ("Buoy the channel", "Light the point"):
@@ -159,6 +184,7 @@ def test_a_goal_closed_by_rule_leaves_no_satisfaction(
             Heartbeat.objects.filter(agent_id=agent.id).update(energy_end=9)
         run_replies(REST)
         assert "there is enough again" in str(last_done(agent).goal_changes)
+        superuser.execute("UPDATE goals_goal SET created_at = created_at - interval '8 days'")
     assert [listing["Live within your means"] for listing in listings] == [("queued", "2.17")] * 3
     with tenant_transaction(agent.tenant_id):
         assert not Satisfaction.objects.exists()

@@ -25,9 +25,7 @@ from arbor.heartbeat.replies.reply import (
 )
 from arbor.heartbeat.state import HeartbeatState
 from arbor.heartbeat.steps.selfhood import consolidate, identity_insights, process_proposals
-from arbor.heartbeat.views import AspectView, PreferenceView
-from arbor.selves.proposals import ProposalKind
-from arbor.selves.values import AspectKind
+from arbor.selves.proposals import NewProposal, ProposalKind
 from tests.unit.heartbeat.builders import proposal, situation
 from tests.unit.heartbeat.state_builders import HEARTBEAT, Answers, heartbeat_of
 
@@ -162,28 +160,24 @@ def test_unknown_evidence_of_an_insight_is_dropped_with_its_reason() -> None:
     assert (dropped.path, dropped.value) == ("identity_insights[0].evidence", f"the tide; {UUID(int=78)}")
 
 
-def test_an_insight_that_is_an_aspect_already_is_dropped() -> None:
-    item = insight(kind=InsightKind.SELF_CONCEPT, content="I am patient.")
-    known = AspectView(id="aspect-1", kind=AspectKind.SELF_CONCEPT, content="I am Patient.")
-    heartbeat = heartbeat_of(reply=Reply(identity_insights=[item]), situation=situation(aspects=[known]))
-
-    result = Answers({OwnMemories: frozenset({MEMORY})}).run(identity_insights(heartbeat))
-
-    assert "already" in result.state.present.dropped[0].reason
-
-
-def test_an_insight_that_is_a_preference_already_is_dropped() -> None:
-    answers = Answers({OwnMemories: frozenset({MEMORY}), Propose: ProposalOutcome()})
-    items = [
-        insight(kind=InsightKind.PREFERENCE, content=content) for content in ("Tea: green", "tea: black")
-    ]
-    view = situation(preferences=[PreferenceView(key="tea", value="green")])
-    result = answers.run(
-        identity_insights(heartbeat_of(reply=Reply(identity_insights=items), situation=view))
+def test_an_insight_that_would_change_nothing_is_dropped() -> None:
+    items = [insight(content=content) for content in ("patient", "brave")]
+    heartbeat = heartbeat_of(reply=Reply(identity_insights=items))
+    known = NewProposal(
+        kind=ProposalKind.IDENTITY,
+        content="patient",
+        confidence=0.9,
+        source=heartbeat.source,
+        change={"aspect": "value"},
+        evidence=[str(MEMORY)],
     )
+    outcome = ProposalOutcome(made=[change(1)], redundant=[known])
+    result = Answers({OwnMemories: frozenset({MEMORY}), Propose: outcome}).run(identity_insights(heartbeat))
 
-    assert [new.change["value"] for new in answers.needs[1].proposals] == ["black"]
-    assert "already" in result.state.present.dropped[0].reason
+    (dropped,) = result.state.present.dropped
+    assert dropped.path == "identity_insights[0]"
+    assert "already" in dropped.reason
+    assert result.changed == ("proposed: I am 1",)
 
 
 def test_a_memory_named_twice_is_evidence_once() -> None:
