@@ -1,4 +1,4 @@
-"""The parts of a situation about the self, its goals and its past, and the base of all parts."""
+"""The parts of a situation about the self, its goals and its past, skills, signals and passages, and the base of all parts."""
 
 from __future__ import annotations
 
@@ -161,6 +161,7 @@ class ExperienceView(SituationPart):
     about: str = ""
     outcome: str
     lesson: str
+    #: The number of the heartbeat.
     tick: int = 0
 
 
@@ -220,7 +221,7 @@ class GoalView(SituationPart):
 
 
 class IntentView(SituationPart):
-    """An intent; `attempts` counts failures, ticks are heartbeats."""
+    """An intent; `attempts` counts those that did not complete it, ticks are heartbeats."""
 
     id: str
     goal_id: str

@@ -243,13 +243,23 @@ def answer_steps(situation: Situation, draft: Draft) -> None:
 
 def execute_intent(intent: IntentView, goal: GoalView, situation: Situation, draft: Draft) -> bool:
     """Execute an intent by its action or a substitute; False if none is possible, or the first possible one is too expensive."""
+    possible = possible_action(intent, goal, situation, draft)
+    if possible is None:
+        return False
+    name, params = possible
+    # No substitute for an action that is only too expensive now: the intent waits for energy.
+    return draft.add_action(name, params, intent.description[:500], goal_id=goal.id, intent_id=intent.id)
+
+
+def possible_action(
+    intent: IntentView, goal: GoalView, situation: Situation, draft: Draft
+) -> tuple[str, dict[str, Any]] | None:
+    """Return the action that executes an intent, at whatever price, and its parameters: its own or the nearest substitute, if any."""
     for name in dict.fromkeys((intent.action, *SUBSTITUTE_ACTIONS)):
         params = _PARAMS[name](intent, goal, situation) if name in _PARAMS else None
-        if params is None or not draft.offers(name):
-            continue
-        # No substitute for an action that is only too expensive now: the intent waits for energy.
-        return draft.add_action(name, params, intent.description[:500], goal_id=goal.id, intent_id=intent.id)
-    return False
+        if params is not None and draft.offers(name):
+            return name, params
+    return None
 
 
 def _reflect_for(intent: IntentView, goal: GoalView, situation: Situation) -> dict[str, Any]:

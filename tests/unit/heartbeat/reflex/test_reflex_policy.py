@@ -295,3 +295,96 @@ def test_a_full_situation_gets_a_reply_about_its_content() -> None:
 
     assert "Map the harbour" in reply["thinking"]
     assert reply["actions"][0]["goal_id"] == "goal-harbour"
+
+
+def test_plans_after_failed_ones_begin_with_another_action() -> None:
+    def first_action(effort: int) -> str:
+        planned = situation(
+            mode=Mode.PLAN_EXECUTION, goals=[goal(effort=effort, notes=["one", "two", "three"])]
+        )
+        return str(reflex(planned)["decompositions"][0]["intentions"][0]["action"])
+
+    # The notes stay three while the heartbeats grow, by the number of steps or by another number.
+    assert len({first_action(effort) for effort in (3, 6, 9)}) == 3
+    assert len({first_action(effort) for effort in (4, 8, 12)}) > 1
+
+
+def test_a_step_that_no_action_carries_out_is_a_concern() -> None:
+    reply = reflex(
+        situation(
+            mode=Mode.GOAL_PURSUIT,
+            goals=[goal()],
+            intents=[intent("fly", action="fly")],
+            actions=ACTIONS.offers(("rest",)),
+        )
+    )
+
+    assert "First, fly" in reply["concerns"][0]
+    assert "energy" not in reply["thinking"]
+
+
+@pytest.mark.parametrize(("steps", "note"), [(2, "1 step to go"), (3, "2 steps to go")])
+def test_a_note_counts_the_steps_to_go(steps: int, note: str) -> None:
+    intents = [intent(str(number)) for number in range(steps)]
+    reply = reflex(situation(mode=Mode.GOAL_PURSUIT, goals=[goal()], intents=intents))
+
+    assert reply["goal_updates"][0]["note"].endswith(f"; {note}.")
+
+
+def test_a_note_counts_the_planned_steps() -> None:
+    def planned(*actions: str) -> str:
+        view = situation(mode=Mode.PLAN_EXECUTION, goals=[goal()], actions=ACTIONS.offers(actions))
+        return str(reflex(view)["goal_updates"][0]["note"])
+
+    assert planned("recall") == "Planned 1 step: recall."
+    assert planned("recall", "reflect") == "Planned 2 steps: recall, reflect."
+
+
+def test_conversation_stores_all_percepts_and_names_requests_without_room() -> None:
+    asked = [percept(f"Can you map harbour {number}?", id=f"percept-{number}") for number in range(5)]
+    reply = reflex(situation(mode=Mode.CONVERSATION, percepts=asked))
+
+    assert action_names(reply) == ["remember"] * 5 + ["recall"]
+    assert [new["title"] for new in reply["new_goals"]] == [
+        f"See to it: Can you map harbour {number}?" for number in range(3)
+    ]
+    assert reply["concerns"] == [
+        f"I have not seen to this yet: “Can you map harbour {number}?”" for number in (3, 4)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("kind", "sources"),
+    [
+        ("user_message", ["user_request"]),
+        ("peer_message", ["external"]),
+        ("webhook", ["external"]),
+        ("action_result", []),
+        ("timeout", []),
+    ],
+)
+def test_only_a_request_of_a_user_is_one(kind: str, sources: list[str]) -> None:
+    text = "You gave up the step 'Who built it?' (recall) towards 'Chart the reef'"
+    reply = reflex(situation(mode=Mode.CONVERSATION, percepts=[percept(text, kind=kind)]))
+
+    assert [new["source"] for new in reply["new_goals"]] == sources
+
+
+def test_a_full_queue_makes_room_for_a_waiting_goal() -> None:
+    aspirations = [goal(name, layer=GoalLayer.ASPIRATION) for name in ("reef", "pier", "crane")]
+    queued = [
+        goal(f"queued{number}", state=GoalState.QUEUED, priority=9.0 - number / 10) for number in range(10)
+    ]
+    moves = reflex(situation(goals=[*aspirations, *queued]))["actions"]
+    assert [(move["params"]["goal_id"], move["params"]["state"]) for move in moves] == [
+        ("goal-queued9", "backburner"),
+        ("goal-reef", "queued"),
+        ("goal-queued0", "active"),
+    ]
+
+    blocked = [view.model_copy(update={"blocked_by": "the tide"}) for view in queued]
+    moves = reflex(situation(goals=[*blocked, goal(state=GoalState.BACKBURNER)]))["actions"]
+    assert [(move["params"]["goal_id"], move["params"]["state"]) for move in moves] == [
+        ("goal-queued9", "backburner"),
+        ("goal-harbour", "queued"),
+    ]
