@@ -358,12 +358,11 @@ class Situation(SituationPart):
 
     @property
     def waiting_goals(self) -> frozenset[str]:
-        """Return the ids of the goals whose active plan waits for something that it depends on.
+        """Return the ids of the goals whose active plan waits for a dependency, or by a precondition for another goal.
 
         Where the reflex policy decides, also those of blocked goals: a rule cannot see to what blocks them.
         """
-        waiting = (plan for plan in self.plans if plan.status is PlanStatus.ACTIVE and plan.waits_for)
-        return self._blocked_for_rules.union(plan.goal_id for plan in waiting)
+        return self._blocked_for_rules.union(plan.goal_id for plan in self.plans if plan.is_waiting)
 
     @property
     def _blocked_for_rules(self) -> frozenset[str]:

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from arbor.goals.conditions import unmet
 from arbor.goals.intents import IntentStatus
-from arbor.goals.plans import PlanStatus, StepStatus
+from arbor.goals.plans import OPEN_STEPS, PlanStatus, StepStatus
 from arbor.goals.review import Advice
 from arbor.goals.values import GoalLayer, GoalSource, GoalState, GoalType
 from arbor.selves.boundaries import BoundaryResponse
@@ -267,6 +267,13 @@ class PlanView(SituationPart):
     def waits_for(self) -> list[str]:
         """Return the dependencies that are not met; none of its steps is carried out before."""
         return unmet(self.dependencies, self.met)
+
+    @property
+    def is_waiting(self) -> bool:
+        """Return whether an active plan waits: for a dependency, or with all open steps for what the next one's precondition names."""
+        left = [step for step in self.steps if step.status in OPEN_STEPS]
+        waits = left and all(step.status is StepStatus.WAITING for step in left)
+        return self.status is PlanStatus.ACTIVE and bool(self.waits_for or waits)
 
 
 class IssueView(SituationPart):

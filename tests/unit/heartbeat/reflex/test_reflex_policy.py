@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from arbor.goals.plans import PlanStatus
+from arbor.goals.plans import PlanStatus, StepStatus
 from arbor.goals.values import GoalLayer, GoalState
 from arbor.heartbeat.actions import ACTIONS
 from arbor.heartbeat.focus import mode_of
 from arbor.heartbeat.situation import Mode
-from arbor.heartbeat.views import PlanView, ProposalView
+from arbor.heartbeat.views import PlanView, ProposalView, StepView
 from arbor.memory.values import MemoryType
 from arbor.selves.proposals import ProposalKind
 from tests.unit.heartbeat.builders import (
@@ -112,6 +112,25 @@ def test_a_goal_whose_plan_waits_is_neither_planned_nor_work() -> None:
     alone = view.model_copy(update={"goals": [goal("harbour")]})
     assert mode_of(alone) is Mode.REFLECTION
     assert reflex(alone.model_copy(update={"mode": Mode.REFLECTION}))["decompositions"] == []
+
+
+def test_a_goal_whose_next_step_waits_is_not_planned_again() -> None:
+    step = StepView(
+        position=1,
+        action="recall",
+        description="Look first",
+        precondition="Map the market",
+        status=StepStatus.WAITING,
+    )
+    plan = PlanView(id="plan", goal_id="goal-harbour", status=PlanStatus.ACTIVE, steps=[step])
+    view = situation(goals=[goal("harbour")], plans=[plan])
+
+    assert mode_of(view) is Mode.REFLECTION
+    assert reflex(view.model_copy(update={"mode": Mode.PLAN_EXECUTION}))["decompositions"] == []
+    committed = plan.model_copy(
+        update={"steps": [step.model_copy(update={"status": StepStatus.COMMITTED}), step]}
+    )
+    assert not committed.is_waiting
 
 
 def test_planning_without_a_useful_action_worries_instead() -> None:
