@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from arbor.agents.energy import REGENERATION
-from arbor.heartbeat.situation import Notice, NoticeKind
+from arbor.heartbeat.situation import Notice, NoticeKind, percept_count
 from arbor.heartbeat.usage import BudgetLevel, NearestLimit
 from arbor.memory.text.keywords import NARRATIVE_FRAME
 from arbor.memory.text.lexical import STOP_WORDS, term_of
@@ -142,7 +142,7 @@ def _problems_of_work(recent: RecentActivity) -> Iterator[tuple[NoticeKind, str]
         yield NoticeKind.INVALID_REPLIES, text
     waiting = []
     if recent.waiting_percepts >= WAITING_PERCEPTS:
-        waiting.append(f"{recent.waiting_percepts} percepts")
+        waiting.append(f"{percept_count(recent.waiting_percepts)} percepts")
     if recent.pending_intents >= PENDING_INTENTS:
         waiting.append(f"{recent.pending_intents} intents")
     if waiting:

@@ -48,6 +48,13 @@ from arbor.memory.values import MemoryType
 USER_MESSAGE = "user_message"
 PEER_MESSAGE = "peer_message"
 WEBHOOK = "webhook"
+#: The most pending percepts that are counted.
+PERCEPTS_COUNTED = 100
+
+
+def percept_count(count: int, *, of: int | None = None) -> str:
+    """Return a number of percepts as text, with "or more" where the count `of` all pending ones, itself by default, ended early."""
+    return f"{count} or more" if (count if of is None else of) >= PERCEPTS_COUNTED else str(count)
 
 
 class Mode(StrEnum):
@@ -209,7 +216,7 @@ class Environment(SituationPart):
     user_messages: int = 0
     #: None: no contact yet.
     hours_since_user: float | None = None
-    #: Counted up to 100.
+    #: Counted up to `PERCEPTS_COUNTED`.
     pending_percepts: int = 0
     #: A conversation is open, or a user was just in contact.
     user_present: bool = False

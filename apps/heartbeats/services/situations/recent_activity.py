@@ -20,7 +20,7 @@ from arbor.heartbeat.failure_modes import (
     Spending,
 )
 from arbor.heartbeat.pacing import ActiveHours, SchedulePolicy
-from arbor.heartbeat.situation import Mode
+from arbor.heartbeat.situation import PERCEPTS_COUNTED, Mode
 from arbor.heartbeat.usage import Amounts
 
 #: Age of a locked intent that counts as stuck: a heartbeat lasts minutes.
@@ -28,7 +28,7 @@ STUCK_AFTER = timedelta(hours=1)
 #: Time after the last contact for which a user counts as present.
 PRESENT_FOR = timedelta(minutes=15)
 #: The most rows that a count counts.
-_MAX_COUNTED = 100
+_MAX_COUNTED = PERCEPTS_COUNTED
 #: Latest episodes searched for unsummarized ones.
 _EPISODES = 3 * UNSUMMARIZED_EPISODES
 #: Characters of a narrative and a reason that are compared.

@@ -17,7 +17,7 @@ from arbor.heartbeat.views import DriveView
 from arbor.memory.text.keywords import NO_KEYWORDS
 from arbor.quotations import Data
 from arbor.selves.drives import Drive
-from tests.unit.heartbeat.builders import NONCE, NOW, goal, intent, section, situation
+from tests.unit.heartbeat.builders import NONCE, NOW, goal, intent, percept, section, situation
 
 FOREMOST = goal("reef", priority=9.0)
 LESSER = goal("harbour", priority=2.0)
@@ -82,6 +82,16 @@ def test_the_last_contact_is_shown_in_a_fitting_unit(hours: float, shown: str) -
     environment = Environment(now=NOW, hours_since_user=hours)
 
     assert f"the last contact was {shown} ago" in section("environment", environment=environment)
+
+
+@pytest.mark.parametrize(
+    ("pending", "waiting", "left"), [(7, "7", "6"), (99, "99", "98"), (100, "100 or more", "99 or more")]
+)
+def test_a_count_of_percepts_says_where_it_ended(pending: int, waiting: str, left: str) -> None:
+    around = Environment(now=NOW, pending_percepts=pending)
+    assert f"Percepts waiting: {waiting}." in section("environment", environment=around)
+    shown = section("percepts", environment=around, percepts=[percept()])
+    assert shown.endswith(f"Waiting for your next heartbeat: {left}.")
 
 
 def test_the_last_message_to_users_is_shown_once() -> None:
