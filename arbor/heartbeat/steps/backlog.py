@@ -144,7 +144,7 @@ def _attempts_of(
             continue
         was_blocked = verdict is DecisionVerdict.RUN and result.outcome is ActionOutcome.BLOCKED
         (blocked if was_blocked else tried).append(result)
-    tried.sort(key=lambda result: result.outcome in (ActionOutcome.FAILURE, ActionOutcome.BLOCKED))
+    tried.sort(key=lambda result: result.outcome not in (ActionOutcome.SUCCESS, ActionOutcome.PARTIAL))
     return tried, blocked
 
 

@@ -107,7 +107,8 @@ class BacklogEditor:
             if is_work(result):
                 self.count_action(result)
             raise Invalid(fault)
-        failed = result.outcome in (ActionOutcome.FAILURE, ActionOutcome.BLOCKED)
+        # An unknown outcome completes no step; the agent decides whether to try again.
+        failed = result.outcome not in (ActionOutcome.SUCCESS, ActionOutcome.PARTIAL)
         unknown = result.action not in ACTIONS and not is_tool_action(result.action)
         final = result.outcome is ActionOutcome.BLOCKED and unknown
         self._tried.add(str(intent.id))
@@ -118,8 +119,9 @@ class BacklogEditor:
             final=final,
             part=result.outcome is ActionOutcome.PARTIAL,
         )
-        # A partial outcome shows neither that the procedure works nor that it does not.
-        if intent.procedure_id is not None and result.outcome is not ActionOutcome.PARTIAL:
+        # Other outcomes show neither that the procedure works nor that it does not.
+        shows = result.outcome not in (ActionOutcome.PARTIAL, ActionOutcome.UNKNOWN)
+        if intent.procedure_id is not None and shows:
             self._practised.append((intent.procedure_id, not failed))
         goal = self._backlog.goal(intent.goal_id)
         self._record(goal, GoalChangeKind.PROGRESSED, f"the step {intent.description!r} is {intent.status}")

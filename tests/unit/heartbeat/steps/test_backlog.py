@@ -19,6 +19,7 @@ from arbor.heartbeat.results import ActionOutcome, GoalChange, GoalChangeKind, T
 from arbor.heartbeat.state import HeartbeatState
 from arbor.heartbeat.steps.backlog import goals, inject_goals, store_decompositions
 from arbor.heartbeat.usage import BudgetLevel
+from arbor.values import replace
 from tests.unit.heartbeat.builders import goal as goal_view
 from tests.unit.heartbeat.builders import percept, situation
 from tests.unit.heartbeat.state_builders import (
@@ -221,6 +222,9 @@ def record_on_intent(action: str = "recall", **changes: Any) -> Any:
     [
         (record_on_intent(), IntentStatus.COMPLETED, 1, 1, ["progressed"]),
         (record_on_intent(outcome=ActionOutcome.FAILURE), IntentStatus.PENDING, 1, 1, ["progressed"]),
+        (record_on_intent(outcome=ActionOutcome.PARTIAL), IntentStatus.COMPLETED, 1, 1, ["progressed"]),
+        # Whether the action ran is not known, so the step is not done.
+        (record_on_intent(outcome=ActionOutcome.UNKNOWN), IntentStatus.PENDING, 1, 1, ["progressed"]),
         # A blocked action was not tried: neither the attempt nor the heartbeat counts.
         (record_on_intent(outcome=ActionOutcome.BLOCKED), IntentStatus.PENDING, 0, 0, []),
         (
@@ -245,6 +249,23 @@ def test_an_intent_ends_as_its_action_did(
     assert [kind for _, kind in changes_of(heartbeat)] == kinds
     # A later turn may count an intent that was released untried.
     assert heartbeat.served == ([] if ticks == 0 else [str(intent.id)])
+
+
+@pytest.mark.parametrize(
+    ("outcome", "practised"),
+    [
+        (ActionOutcome.SUCCESS, True),
+        (ActionOutcome.FAILURE, False),
+        (ActionOutcome.PARTIAL, None),
+        (ActionOutcome.UNKNOWN, None),
+    ],
+)
+def test_only_a_known_outcome_counts_for_a_procedure(outcome: ActionOutcome, practised: bool | None) -> None:
+    procedure = UUID(int=7)
+    heartbeat, _ = run_goals(
+        record_on_intent(outcome=outcome), intents=[replace(intent_row(REEF), procedure_id=procedure)]
+    )
+    assert heartbeat.effects.practised == (() if practised is None else ((procedure, practised),))
 
 
 def test_an_intent_of_an_action_that_does_not_exist_fails_for_good() -> None:
