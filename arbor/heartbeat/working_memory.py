@@ -203,7 +203,7 @@ def after_turn(
         memory.model_copy(
             update={
                 "thoughts": _thought(memory, thinking, now),
-                "engagement": min(memory.engagement + ENGAGED_BY_USER, 1.0),
+                "engagement": round(min(memory.engagement + ENGAGED_BY_USER, 1.0), 4),
                 "current_human": shorten(human, LINE_LENGTH),
                 "current_conversation": conversation,
                 "talked": memory.talked + 1,

@@ -197,6 +197,9 @@ def test_a_turn_sets_the_human_until_its_conversation_ends() -> None:
     assert (talking.current_human, talking.current_conversation) == ("nora", "c1")
     assert (talking.thoughts[-1].text, talking.engagement, talking.talked) == ("he asks", 0.7, 1)
     assert after_conversation(talking, conversation="another") == talking
+    calm = WorkingMemory(engagement=0.1)
+    raised = after_turn(calm, thinking="", human="nora", conversation="c1", now=NOW)
+    assert raised.engagement == 0.3
     assert after_conversation(talking, conversation="c1").current_human is None
 
 
