@@ -21,6 +21,7 @@ from arbor.goals.values import (
     GoalState,
     text_key,
 )
+from arbor.heartbeat.budgets import amount_text
 from arbor.heartbeat.focus import subject_in_turn
 from arbor.heartbeat.reflex.choices import (
     BACK,
@@ -120,9 +121,7 @@ def _converse(situation: Situation, draft: Draft) -> None:
                 title=title,
                 description=f"Whoever asked has what they need: {quoted(quote)}",
                 layer=GoalLayer.TASK,
-                source=GoalSource.USER_REQUEST
-                if percept.kind == USER_MESSAGE
-                else GoalSource.EXTERNAL,
+                source=GoalSource.USER_REQUEST if percept.kind == USER_MESSAGE else GoalSource.EXTERNAL,
             )
         )
     if percepts:
@@ -242,7 +241,7 @@ def _reflect(situation: Situation, draft: Draft) -> None:
     is_tired = any(drive.name is Drive.REST and drive.urgent for drive in situation.drives)
     if is_tired and draft.add_action("rest", {}, "I have worked on and on."):
         draft.add_thought(
-            f"I have worked enough for now; {situation.energy:g} {situation.energy_unit} will keep."
+            f"I have worked enough for now; {amount_text(situation.energy, situation.energy_unit)} will keep."
         )
         return
     _think(situation, draft)
