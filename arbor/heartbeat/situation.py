@@ -271,7 +271,7 @@ class Situation(SituationPart):
     skills: Sparse[SkillView] = []
     goals: list[GoalView] = []
     intents: list[IntentView] = []
-    #: Active plans and drafts of the open goals.
+    #: Active plans and drafts of the open goals, the oldest first.
     plans: list[PlanView] = []
     #: Findings of the review.
     issues: list[IssueView] = []
@@ -379,11 +379,11 @@ class Situation(SituationPart):
 
     @property
     def shown_plan(self) -> PlanView | None:
-        """Return the plan of the most important active goal that has one: its active plan, or else a draft."""
+        """Return the plan of the most important active goal that has one: its active plan, or else its latest draft."""
         for goal in self.active_goals:
             plans = [plan for plan in self.plans if plan.goal_id == goal.id]
             if plans:
-                return next((plan for plan in plans if plan.status is PlanStatus.ACTIVE), plans[0])
+                return next((plan for plan in plans if plan.status is PlanStatus.ACTIVE), plans[-1])
         return None
 
     def goals_in(self, state: GoalState) -> list[GoalView]:

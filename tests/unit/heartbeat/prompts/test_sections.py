@@ -8,12 +8,13 @@ from typing import Any
 import pytest
 
 from arbor.goals.intents import IntentStatus
+from arbor.goals.plans import PlanStatus
 from arbor.goals.values import GoalLayer, GoalState
 from arbor.heartbeat.prompts.sections import selfhood
 from arbor.heartbeat.prompts.sections.goals import goals, overview
 from arbor.heartbeat.prompts.sections.moment import DIRECTIVES, UNPLANNED, directive
 from arbor.heartbeat.situation import ClusterView, Environment, Mode
-from arbor.heartbeat.views import DriveView
+from arbor.heartbeat.views import DriveView, PlanView
 from arbor.memory.text.keywords import NO_KEYWORDS
 from arbor.quotations import Data
 from arbor.selves.drives import Drive
@@ -47,6 +48,22 @@ def test_the_foremost_goal_is_planned_before_a_lesser_one_goes_on(
     text = directive(situation(mode=Mode.GOAL_PURSUIT, **values))
     assert (UNPLANNED in text) is unplanned
     assert (DIRECTIVES[Mode.GOAL_PURSUIT] in text) is not unplanned
+
+
+def test_the_active_plan_is_shown_or_else_the_latest_draft() -> None:
+    def plans(*statuses: PlanStatus) -> list[PlanView]:
+        return [
+            PlanView(id=f"plan-{number}", goal_id="goal-reef", status=status)
+            for number, status in enumerate(statuses)
+        ]
+
+    def shown(*statuses: PlanStatus) -> PlanView | None:
+        return situation(goals=[FOREMOST], plans=plans(*statuses)).shown_plan
+
+    draft, active = PlanStatus.DRAFT, PlanStatus.ACTIVE
+    assert shown(draft, draft) == plans(draft, draft)[1]
+    assert shown(draft, active, draft) == plans(draft, active, draft)[1]
+    assert shown() is None
 
 
 def test_other_modes_have_their_own_directive_whatever_is_planned() -> None:
