@@ -164,8 +164,8 @@ class BacklogEditor:
         goal = self._backlog.goal(decomposition.goal_id)
         # Only people may plan goals that are not active.
         require_active(goal)
-        self._count_heartbeat(goal.id)
         plan, new_steps = self._backlog.plan(goal.id, draft)
+        self._count_heartbeat(goal.id)
         left_out = [name for name in draft.dependencies if name not in plan.dependencies]
         if left_out:
             reason = f"a plan depends on at most {MAX_DEPENDENCIES} things, and not on its own goal"

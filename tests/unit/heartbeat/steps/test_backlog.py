@@ -192,6 +192,21 @@ def test_a_reply_plans_goals_and_lists_invalid_plans() -> None:
     assert backlog.goal(REEF.id).effort == 1
 
 
+def test_a_refused_plan_counts_no_heartbeat() -> None:
+    backlog = backlog_of(goal_row("reef"))
+    plan = Decomposition(
+        goal_id=str(REEF.id), intentions=[Intention(action="recall", description="look it up")]
+    )
+    heartbeat, _ = run_with_backlog(
+        store_decompositions, heartbeat_of(reply=Reply(decompositions=[plan])), backlog
+    )
+    later = heartbeat_of(reply=Reply(decompositions=[plan]))
+    heartbeat, _ = run_with_backlog(store_decompositions, later, backlog)
+
+    assert [kind for _, kind in changes_of(heartbeat)] == ["refused"]
+    assert backlog.goal(REEF.id).effort == 1
+
+
 # --- After the actions ---------------------------------------------------------------------------------
 
 
