@@ -340,6 +340,33 @@ def test_a_reply_updates_goals(update: dict[str, Any], kinds: list[str], state: 
     assert row.state is state
 
 
+@pytest.mark.parametrize(
+    ("update", "kinds", "paths"),
+    [
+        (
+            {"progress": 0.5, "met": ["a boat"], "state": "queued"},
+            ["progressed", "refused", "moved"],
+            ["goal_updates[0].met[0]"],
+        ),
+        ({"note": "half", "state": "abandoned"}, ["progressed", "refused"], ["goal_updates[0].state"]),
+        (
+            {"note": "half", "blocked_by": str(REEF.id)},
+            ["progressed", "refused"],
+            ["goal_updates[0].blocked_by"],
+        ),
+        ({"met": ["a boat"], "state": "queued"}, ["refused"], ["goal_updates[0]"]),
+    ],
+)
+def test_the_refused_parts_of_an_update_are_dropped(
+    update: dict[str, Any], kinds: list[str], paths: list[str]
+) -> None:
+    reply = Reply(goal_updates=[GoalUpdate.model_validate({"goal_id": str(REEF.id), **update})])
+    heartbeat, _ = run_with_backlog(goals, heartbeat_of(reply=reply), backlog_of(goal_row("reef")))
+
+    assert [kind for _, kind in changes_of(heartbeat)] == kinds
+    assert [item.path for item in heartbeat.present.dropped] == paths
+
+
 def test_the_reason_for_a_completion_is_recorded() -> None:
     row = goal_row("reef")
     update = GoalUpdate(goal_id=str(row.id), progress=1, note="sounded", reason="the chart is drawn")
