@@ -71,6 +71,9 @@ _STEPS: Mapping[str, str] = {
 #: Steps that a plan of more than `_MAX_STEPS` does without, the first of them first.
 _DISPENSABLE = ("remember", "reflect")
 _MAX_STEPS = 3
+#: The beginning of the policy's concerns, and the modes in which it finds out whether they still hold.
+_WORRY = "None of the actions I am allowed"
+_WORRYING = frozenset({Mode.PLAN_EXECUTION, Mode.GOAL_PURSUIT, Mode.REFLECTION})
 #: Stop words, so that a recall about the question is one about its subject.
 _MORE = "more about"
 
@@ -82,6 +85,13 @@ def reflex_reply(situation_json: Mapping[str, Any]) -> dict[str, Any]:
     _POLICIES[situation.mode](situation, draft)
     answer_steps(situation, draft)
     decide_proposals(situation.proposals, draft)
+    if situation.mode in _WORRYING:
+        # A concern that stays would be the subject of the recall for ever.
+        draft.reply.resolved.extend(
+            concern
+            for concern in situation.working_memory.concerns
+            if concern.startswith(_WORRY) and concern not in draft.reply.concerns
+        )
     if not draft.reply.actions and draft.offers("rest"):
         draft.add_action("rest", {}, "There is nothing I can afford that is worth doing.")
     return draft.to_json()
@@ -113,7 +123,7 @@ def _converse(situation: Situation, draft: Draft) -> None:
         if not is_request or text_key(title) in known:
             continue
         if len(draft.reply.new_goals) >= MAX_NEW_PER_HEARTBEAT:
-            draft.reply.concerns.append(f"I have not seen to this yet: {quoted(quote)}")
+            draft.add_thought("That is more than I can take up at once.")
             continue
         known.add(text_key(title))
         draft.reply.new_goals.append(
@@ -143,9 +153,7 @@ def _plan(situation: Situation, draft: Draft) -> None:
     if goal.description:
         draft.add_thought(f"It is done when: {excerpt(goal.description)}")
     if not chosen:
-        draft.reply.concerns.append(
-            f"None of the actions I am allowed brings {quoted(excerpt(goal.title))} forward."
-        )
+        draft.reply.concerns.append(f"{_WORRY} brings {quoted(excerpt(goal.title))} forward.")
         return
     procedure = procedure_for(goal.title, situation)
     if procedure is not None:
@@ -208,9 +216,7 @@ def _pursue(situation: Situation, draft: Draft) -> None:
             break
         done += 1
     if not done and possible_action(steps[0], goal, situation, draft) is None:
-        draft.reply.concerns.append(
-            f"None of the actions I am allowed carries out the step {quoted(excerpt(steps[0].description))}."
-        )
+        draft.reply.concerns.append(f"{_WORRY} carries out the step {quoted(excerpt(steps[0].description))}.")
         return
     if not done:
         draft.add_thought("I have too little energy for it now, so I wait.")

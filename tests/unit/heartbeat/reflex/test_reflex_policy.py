@@ -10,6 +10,7 @@ from arbor.heartbeat.actions import ACTIONS
 from arbor.heartbeat.focus import mode_of
 from arbor.heartbeat.situation import Mode
 from arbor.heartbeat.views import PlanView, ProposalView, StepView
+from arbor.heartbeat.working_memory import WorkingMemory
 from arbor.memory.values import MemoryType
 from arbor.selves.proposals import ProposalKind
 from tests.unit.heartbeat.builders import (
@@ -367,9 +368,7 @@ def test_conversation_stores_all_percepts_and_names_requests_without_room() -> N
     assert [new["title"] for new in reply["new_goals"]] == [
         f"See to it: Can you map harbour {number}?" for number in range(3)
     ]
-    assert reply["concerns"] == [
-        f"I have not seen to this yet: “Can you map harbour {number}?”" for number in (3, 4)
-    ]
+    assert reply["thinking"].count("That is more than I can take up at once.") == 2
 
 
 @pytest.mark.parametrize(
@@ -387,6 +386,19 @@ def test_only_a_request_of_a_user_is_one(kind: str, sources: list[str]) -> None:
     reply = reflex(situation(mode=Mode.CONVERSATION, percepts=[percept(text, kind=kind)]))
 
     assert [new["source"] for new in reply["new_goals"]] == sources
+
+
+def test_a_concern_that_no_longer_holds_is_resolved() -> None:
+    view = situation(mode=Mode.PLAN_EXECUTION, goals=[goal()], actions=ACTIONS.offers(("rest",)))
+    (concern,) = reflex(view)["concerns"]
+    worried = view.model_copy(update={"working_memory": WorkingMemory(concerns=[concern, "the fog"])})
+
+    assert reflex(worried)["resolved"] == []
+    assert reflex(worried.model_copy(update={"mode": Mode.CONVERSATION}))["resolved"] == []
+    able = worried.model_copy(update={"actions": ACTIONS.offers(("recall", "rest"))})
+    assert reflex(able)["resolved"] == [concern]
+    done = worried.model_copy(update={"goals": [], "mode": Mode.REFLECTION})
+    assert reflex(done)["resolved"] == [concern]
 
 
 def test_a_full_queue_makes_room_for_a_waiting_goal() -> None:
