@@ -43,8 +43,9 @@ _SIGNIFICANT = re.compile(r"[^\W\d_]{3,}")
 #: A capitalized word that does not begin a sentence; after a colon a sentence may begin.
 _NAME = re.compile(r"(?<=[a-zß-ÿ0-9,;] )[A-ZÀ-Þ][^\W\d_]{2,}")
 _BETWEEN = re.compile(r"\W+")
-#: The last quotation that begins in a text; ’ in a word is an apostrophe.
-_INNERMOST = re.compile(r"(?:“([^“”‘]*)|‘((?:[^“”‘’]|’(?=\w))*))[^“‘]*\Z")
+#: The last quotation that begins in a text; ’ in a word is an apostrophe. Possessive, because trying shorter matches would take
+#: minutes for a long text.
+_INNERMOST = re.compile(r"(?:“([^“”‘]*+)|‘((?:[^“”‘’]|’(?=\w))*+))[^“‘]*+\Z")
 _ROTATED_PAIRS = 5
 #: A word from this length on may be a subject of its own.
 _LONG = 8

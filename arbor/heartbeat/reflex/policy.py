@@ -60,7 +60,7 @@ _REQUEST = re.compile(
     r"\?|\b(please|can you|could you|would you|remind me|help me|find out|make sure)\b", re.IGNORECASE
 )
 
-# The plan of any goal: the permitted ones of these steps, in this order.
+# The plan of any goal: the permitted ones of these steps, in a rotation of this order.
 _STEPS: Mapping[str, str] = {
     "recall": "Gather what I already know about {goal}",
     "connect": "Tie together what I found about {goal}",

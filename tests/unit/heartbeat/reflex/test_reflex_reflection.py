@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from datetime import timedelta
 
 import pytest
 
 from arbor.goals.values import GoalLayer, GoalState
+from arbor.heartbeat.reflex.choices import gist
 from arbor.heartbeat.situation import Mode
 from arbor.heartbeat.views import DriveView
 from arbor.heartbeat.working_memory import Thought, WorkingMemory
@@ -234,3 +236,12 @@ def test_a_quotation_within_a_quotation_uses_single_marks() -> None:
     reply = reflex(situation(recent=[quoted]))
 
     assert "I think of this: Ada said “He said ‘come’.”" in reply["thinking"]
+
+
+@pytest.mark.parametrize("text", ["“" + "a" * 20_000 + "“b", "‘" + "’a" * 10_000 + "“b"])
+def test_an_open_quotation_of_a_long_text_takes_no_time(text: str) -> None:
+    started = time.process_time()
+    cited = gist(memory(content=text, role=""))
+
+    assert cited == "b"
+    assert time.process_time() - started < 1
