@@ -38,11 +38,15 @@ GATHERED = "These came to mind together"
 SUMMED_UP = "Sum up what I know about"
 _OWN = (STAYS, f"{SUMMARY} “", BACK, NEEDED, GATHERED, "Heartbeat ", "I wondered")
 
-_WORD = re.compile(r"[^\W\d_]{5,}")
+#: Letters of the longest subject: a longer string is no word, and a question about it would be too long to be known again.
+_SUBJECT_LENGTH = 40
+_LETTER = r"[^\W\d_]"
+_WORD = re.compile(rf"(?<!{_LETTER}){_LETTER}{{5,{_SUBJECT_LENGTH}}}(?!{_LETTER})")
 _SIGNIFICANT = re.compile(r"[^\W\d_]{3,}")
 #: A capitalized word that does not begin a sentence; after a colon a sentence may begin.
-_NAME = re.compile(r"(?<=[a-zß-ÿ0-9,;] )[A-ZÀ-Þ][^\W\d_]{2,}")
+_NAME = re.compile(rf"(?<=[a-zß-ÿ0-9,;] )[A-ZÀ-Þ]{_LETTER}{{2,{_SUBJECT_LENGTH - 1}}}(?!{_LETTER})")
 _BETWEEN = re.compile(r"\W+")
+_QUOTED_SUBJECT = re.compile(rf"[“‘]([^“”‘’]{{1,{_SUBJECT_LENGTH}}})[”’]")
 #: The last quotation that begins in a text; ’ in a word is an apostrophe. Possessive, because trying shorter matches would take
 #: minutes for a long text.
 _INNERMOST = re.compile(r"(?:“([^“”‘]*+)|‘((?:[^“”‘’]|’(?=\w))*+))[^“‘]*+\Z")
@@ -158,7 +162,7 @@ def _subjects_of(situation: Situation) -> Iterator[str]:
     since = situation.environment.now - _LATELY
     thoughts = (thought.text for thought in memory.thoughts if thought.at > since)
     for text in (*thoughts, *memory.curiosity):
-        yield from (_plain(part) for part in re.findall(r"[“‘]([^“”‘’]{1,40})[”’]", text))
+        yield from (_plain(part) for part in _QUOTED_SUBJECT.findall(text))
     for view in _distinct(situation):
         if view.content.startswith(SUMMARY):
             yield _plain(view.content.partition("”")[0].removeprefix(SUMMARY))

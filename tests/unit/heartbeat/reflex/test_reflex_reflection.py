@@ -245,3 +245,17 @@ def test_an_open_quotation_of_a_long_text_takes_no_time(text: str) -> None:
 
     assert cited == "b"
     assert time.process_time() - started < 1
+
+
+@pytest.mark.parametrize(("letters", "subjects"), [(40, 1), (41, 0)])
+def test_a_string_too_long_for_a_word_is_no_subject(letters: int, subjects: int) -> None:
+    text = f"the key is {'abcde' * 8}{'f' * (letters - 40)}"
+    view = situation(recent=[memory(content=text), memory("b", content=text + " too")])
+
+    assert len(reflex(view)["curiosity"]) == subjects
+    consolidated = reflex(view.model_copy(update={"mode": Mode.CONSOLIDATION}))
+    assert ("both speak of" in consolidated["thinking"]) is bool(subjects)
+    if subjects:
+        thoughts = [Thought(text=line, at=NOW) for line in reflex(view)["curiosity"]]
+        known = view.model_copy(update={"working_memory": WorkingMemory(thoughts=thoughts)})
+        assert reflex(known)["curiosity"] == []
