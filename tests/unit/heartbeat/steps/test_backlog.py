@@ -266,6 +266,21 @@ def test_an_intent_ends_as_its_action_did(
     assert heartbeat.served == ([] if ticks == 0 else [str(intent.id)])
 
 
+def test_an_intent_whose_action_is_put_off_after_its_lock_is_released() -> None:
+    intent = replace(intent_row(REEF), status=IntentStatus.LOCKED, locked_by=HEARTBEAT, ticks_used=1)
+    postponed = record_on_intent(verdict=DecisionVerdict.AWAITS_APPROVAL, outcome=ActionOutcome.BLOCKED)
+    keys = [str(intent.id)]
+    heartbeat, _ = run_goals(postponed, intents=[intent], served=keys, counted=keys)
+
+    assert (intent.status, intent.locked_by, intent.attempts, intent.ticks_used) == (
+        IntentStatus.PENDING,
+        None,
+        0,
+        0,
+    )
+    assert heartbeat.served == []
+
+
 @pytest.mark.parametrize(
     ("outcome", "practised"),
     [
