@@ -178,6 +178,18 @@ def test_energy_is_set_aside_in_order_and_a_refusal_costs_nothing() -> None:
 
 
 @pytest.mark.parametrize(
+    ("since", "until", "got"),
+    [
+        ("2026-02-01", "2026-01-01", "got 2026-02-01 and 2026-01-01"),
+        ("2026-01-31T18:00", "2026-01-31T12:00", "got 2026-01-31 18:00:00 and 2026-01-31 12:00:00"),
+    ],
+)
+def test_an_empty_span_is_refused_with_what_differs(since: str, until: str, got: str) -> None:
+    (refused,) = decisions_on(("recall", {**RECALL, "since": since, "until": until}))
+    assert refused.reason.endswith(f"since must be before until, {got}")
+
+
+@pytest.mark.parametrize(
     ("budget", "reason"),
     [
         (ActionCountBudget(), "recall costs 1, 0 actions are left"),
