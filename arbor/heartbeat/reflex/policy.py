@@ -71,6 +71,8 @@ _STEPS: Mapping[str, str] = {
 #: Steps that a plan of more than `_MAX_STEPS` does without, the first of them first.
 _DISPENSABLE = ("remember", "reflect")
 _MAX_STEPS = 3
+#: The most progress of a goal with steps to go.
+_MOST_WITH_STEPS = 0.99
 #: The beginning of the policy's concerns, and the modes in which it finds out whether they still hold.
 _WORRY = "None of the actions I am allowed"
 _WORRYING = frozenset({Mode.PLAN_EXECUTION, Mode.GOAL_PURSUIT, Mode.REFLECTION})
@@ -229,7 +231,9 @@ def _progress(goal: GoalView, steps: list[str], done: int) -> GoalUpdate:
     left = len(steps) - done
     finished = " and ".join(quoted(excerpt(step)) for step in steps[:done])
     if left or not calls_for_work(goal.layer, goal.rule):
-        fraction = round(goal.fraction + (1 - goal.fraction) * done / len(steps), 3) if left else None
+        # Rounded to 1, the progress of plan after plan would complete the goal.
+        reached = min(round(goal.fraction + (1 - goal.fraction) * done / len(steps), 3), _MOST_WITH_STEPS)
+        fraction = reached if left and reached > goal.fraction else None
         to_go = f"; {_steps(left)} to go" if left else ""
         return GoalUpdate(goal_id=goal.id, progress=fraction, note=f"Did {finished}{to_go}.")
     reason = f"Every step of {quoted(excerpt(goal.title))} is done."

@@ -419,3 +419,12 @@ def test_a_full_queue_makes_room_for_a_waiting_goal() -> None:
         ("goal-queued9", "backburner"),
         ("goal-harbour", "queued"),
     ]
+
+
+@pytest.mark.parametrize(("before", "progress"), [(0.5, 0.75), (0.985, 0.99), (0.99, None), (0.9995, None)])
+def test_a_goal_with_steps_to_go_is_not_completed(before: float, progress: float | None) -> None:
+    steps = [intent("look"), intent("ask")]
+    reply = reflex(situation(mode=Mode.GOAL_PURSUIT, goals=[goal(fraction=before)], intents=steps))
+
+    (update,) = reply["goal_updates"]
+    assert (update["progress"], update["state"]) == (progress, None)
