@@ -361,7 +361,11 @@ class Situation(SituationPart):
     def foremost_goal(self) -> GoalView | None:
         """Return the most important active goal that calls for work; one that waits for something, last."""
         work = [goal for goal in self.active_goals if calls_for_work(goal.layer, goal.rule)]
-        return next((goal for goal in work if not goal.blocked_by), work[0] if work else None)
+        waiting = self.waiting_goals
+        return next(
+            (goal for goal in work if not goal.blocked_by and goal.id not in waiting),
+            work[0] if work else None,
+        )
 
     @property
     def waiting_goals(self) -> frozenset[str]:

@@ -169,6 +169,7 @@ def directive(situation: Situation) -> str:
         mode is Mode.GOAL_PURSUIT
         and foremost is not None
         and not foremost.blocked_by
+        and foremost.id not in situation.waiting_goals
         and all(intent.goal_id != foremost.id for intent in situation.intents)
     )
     return f"## This heartbeat: {mode.replace('_', ' ')}\n{UNPLANNED if unplanned else DIRECTIVES[mode]}"

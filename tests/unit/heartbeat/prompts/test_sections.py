@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from arbor.goals.intents import IntentStatus
-from arbor.goals.plans import PlanStatus
+from arbor.goals.plans import PlanStatus, StepStatus
 from arbor.goals.values import GoalLayer, GoalState
 from arbor.heartbeat.prompts.sections import selfhood
 from arbor.heartbeat.prompts.sections.goals import goals, overview
 from arbor.heartbeat.prompts.sections.moment import DIRECTIVES, UNPLANNED, directive
 from arbor.heartbeat.situation import ClusterView, Environment, Mode
-from arbor.heartbeat.views import DriveView, PlanView
+from arbor.heartbeat.views import DriveView, PlanView, StepView
 from arbor.memory.text.keywords import NO_KEYWORDS
 from arbor.quotations import Data
 from arbor.selves.drives import Drive
@@ -22,6 +22,20 @@ from tests.unit.heartbeat.builders import NONCE, NOW, goal, intent, percept, sec
 
 FOREMOST = goal("reef", priority=9.0)
 LESSER = goal("harbour", priority=2.0)
+PLAN_THAT_WAITS = PlanView(
+    id="plan",
+    goal_id="goal-reef",
+    status=PlanStatus.ACTIVE,
+    steps=[
+        StepView(
+            position=1,
+            action="recall",
+            description="Look first",
+            precondition="Map the market",
+            status=StepStatus.WAITING,
+        )
+    ],
+)
 
 
 @pytest.mark.parametrize(
@@ -33,6 +47,8 @@ LESSER = goal("harbour", priority=2.0)
         ({"intents": [intent(), intent("dive", goal_id="goal-reef", status=IntentStatus.LOCKED)]}, False),
         # Steps do not help a blocked goal.
         ({"goals": [goal("reef", blocked_by="the tide"), LESSER]}, False),
+        # Nor one whose next step waits for another goal.
+        ({"plans": [PLAN_THAT_WAITS]}, False),
         # Aspirations and goals by rule are pursued by goals of their own, not by steps.
         ({"goals": [goal("reef", layer=GoalLayer.ASPIRATION), LESSER]}, False),
         ({"goals": [goal("reef", rule="survival"), LESSER]}, False),
