@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from arbor.agents.energy import REGENERATION
 from arbor.goals.goal_rules import EXHAUSTED_HEARTBEATS
-from arbor.heartbeat.situation import COUNTED_PERCEPTS, Notice, NoticeKind
+from arbor.heartbeat.situation import Notice, NoticeKind, percept_count
 from arbor.heartbeat.usage import BudgetLevel, NearestLimit
 from arbor.memory.text.keywords import NARRATIVE_FRAME
 from arbor.memory.text.lexical import STOP_WORDS, term_of
@@ -149,8 +149,7 @@ def _problems_of_work(recent: RecentActivity) -> Iterator[tuple[NoticeKind, str]
         yield NoticeKind.INVALID_REPLIES, text
     waiting = []
     if recent.waiting_percepts >= WAITING_PERCEPTS:
-        or_more = " or more" if recent.waiting_percepts >= COUNTED_PERCEPTS else ""
-        waiting.append(f"{recent.waiting_percepts}{or_more} percepts")
+        waiting.append(f"{percept_count(recent.waiting_percepts)} percepts")
     if recent.pending_intents >= PENDING_INTENTS:
         waiting.append(f"{recent.pending_intents} intents")
     if waiting:

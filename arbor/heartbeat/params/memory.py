@@ -126,9 +126,8 @@ class RecallParams(ActionParams):
     @model_validator(mode="after")
     def _since_is_before_until(self) -> Self:
         if self.since is not None and self.until is not None and self.since >= self.until:
-            raise ValueError(
-                f"since must be before until, got {self.since:%Y-%m-%d} and {self.until:%Y-%m-%d}"
-            )
+            form = "%Y-%m-%d %H:%M:%S" if self.since.date() == self.until.date() else "%Y-%m-%d"
+            raise ValueError(f"since must be before until, got {self.since:{form}} and {self.until:{form}}")
         return self
 
 

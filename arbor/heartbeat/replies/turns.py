@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from arbor.goals.values import MAX_NEW_PER_HEARTBEAT
+from arbor.heartbeat.budgets import amount_text
 from arbor.heartbeat.replies.items import Dropped
 from arbor.heartbeat.replies.reply import Reply
 from arbor.heartbeat.results import ActionResult
@@ -65,7 +66,7 @@ def follow_up_text(
             entries.append(f"    {line(result.brought, longest)}")
     return (
         f"## What your actions brought (turn {turn} of at most {most})\n{Data(nonce).block(entries)}\n\n"
-        f"{situation.energy:g} {situation.energy_unit} left. {GO_ON}"
+        f"{amount_text(situation.energy, situation.energy_unit)} left. {GO_ON}"
     )
 
 

@@ -57,9 +57,13 @@ class BacklogEditor:
         self._procedures = procedures
         self._changes: list[GoalChange] = []
         self._dropped: list[Dropped] = []
+        #: The path of the item that is applied, and whether a part of the item is applied already.
+        self._path = ""
+        self._is_partly_applied = False
 
     def apply[T: BaseModel](self, path: str, change: Callable[[T], None], item: T) -> None:
-        """Apply a change; a refused one is listed as dropped."""
+        """Apply a change; a refused one is listed as dropped, of a change in parts only those that were refused."""
+        self._path, self._is_partly_applied = path, False
         try:
             change(item)
         except ArborError as error:
@@ -107,7 +111,8 @@ class BacklogEditor:
             if is_work(result):
                 self.count_action(result)
             raise Invalid(fault)
-        failed = result.outcome in (ActionOutcome.FAILURE, ActionOutcome.BLOCKED)
+        # An unknown outcome completes no step; the agent decides whether to try again.
+        failed = result.outcome not in (ActionOutcome.SUCCESS, ActionOutcome.PARTIAL)
         unknown = result.action not in ACTIONS and not is_tool_action(result.action)
         final = result.outcome is ActionOutcome.BLOCKED and unknown
         self._tried.add(str(intent.id))
@@ -118,8 +123,9 @@ class BacklogEditor:
             final=final,
             part=result.outcome is ActionOutcome.PARTIAL,
         )
-        # A partial outcome shows neither that the procedure works nor that it does not.
-        if intent.procedure_id is not None and result.outcome is not ActionOutcome.PARTIAL:
+        # Other outcomes show neither that the procedure works nor that it does not.
+        shows = result.outcome not in (ActionOutcome.PARTIAL, ActionOutcome.UNKNOWN)
+        if intent.procedure_id is not None and shows:
             self._practised.append((intent.procedure_id, not failed))
         goal = self._backlog.goal(intent.goal_id)
         self._record(goal, GoalChangeKind.PROGRESSED, f"the step {intent.description!r} is {intent.status}")
@@ -162,8 +168,8 @@ class BacklogEditor:
         goal = self._backlog.goal(decomposition.goal_id)
         # Only people may plan goals that are not active.
         require_active(goal)
-        self._count_heartbeat(goal.id)
         plan, new_steps = self._backlog.plan(goal.id, draft)
+        self._count_heartbeat(goal.id)
         left_out = [name for name in draft.dependencies if name not in plan.dependencies]
         if left_out:
             reason = f"a plan depends on at most {MAX_DEPENDENCIES} things, and not on its own goal"
@@ -226,16 +232,39 @@ class BacklogEditor:
                 self._record(goal, GoalChangeKind.COMPLETED, reason or "")
                 self._record_reached()
                 return
+            self._is_partly_applied = True
         if update.blocked_by is not None:
-            self._block(update.goal_id, update.blocked_by)
-        for text in update.met:
-            goal = self._backlog.mark_dependency_met(update.goal_id, text)
-            self._record(goal, GoalChangeKind.PROGRESSED, f"its plan no longer waits for {text}")
-        if update.state is not None and update.state != self._backlog.goal(update.goal_id).state:
-            goal = self._backlog.move(update.goal_id, update.state, reason=update.reason or "")
-            kind = _KIND_OF_STATE.get(GoalState(goal.state), GoalChangeKind.MOVED)
-            self._record(goal, kind, update.reason or f"it is {goal.state}")
+            self._apply_part(update, "blocked_by", update.blocked_by, self._block)
+        for place, text in enumerate(update.met):
+            self._apply_part(update, f"met[{place}]", text, self._meet)
+        if update.state is not None:
+            self._apply_part(update, "state", update.state, self._move)
         self._record_reached()
+
+    def _apply_part[T](
+        self, update: GoalUpdate, name: str, value: T, change: Callable[[GoalUpdate, T], None]
+    ) -> None:
+        """Apply one part of an update; a refused one is listed as dropped, the whole update if no part is applied before."""
+        try:
+            change(update, value)
+        except ArborError as error:
+            if not self._is_partly_applied:
+                raise
+            self._drop(f"{self._path}.{name}", str(value), str(error))
+            self._record_refusal(update, str(error))
+        else:
+            self._is_partly_applied = True
+
+    def _meet(self, update: GoalUpdate, text: str) -> None:
+        goal = self._backlog.mark_dependency_met(update.goal_id, text)
+        self._record(goal, GoalChangeKind.PROGRESSED, f"its plan no longer waits for {text}")
+
+    def _move(self, update: GoalUpdate, state: GoalState) -> None:
+        if state == self._backlog.goal(update.goal_id).state:
+            return
+        goal = self._backlog.move(update.goal_id, state, reason=update.reason or "")
+        kind = _KIND_OF_STATE.get(GoalState(goal.state), GoalChangeKind.MOVED)
+        self._record(goal, kind, update.reason or f"it is {goal.state}")
 
     def _count_heartbeat(self, goal_id: UUID) -> None:
         """Count this heartbeat as spent on the goal, once."""
@@ -251,10 +280,10 @@ class BacklogEditor:
                 names = ", ".join(dict.fromkeys(name.replace("_", " ") for name in actions))
                 self._record(goal, GoalChangeKind.PROGRESSED, f"by {names}")
 
-    def _block(self, goal_id: str, by: str) -> None:
-        before = self._backlog.goal(goal_id)
+    def _block(self, update: GoalUpdate, by: str) -> None:
+        before = self._backlog.goal(update.goal_id)
         was_blocked = bool(before.blocked_by or before.blocked_by_goal_id)
-        goal = self._backlog.block(goal_id, by)
+        goal = self._backlog.block(update.goal_id, by)
         if by.strip():
             what = self._backlog.title_of(by.strip()) or by.strip()
             self._record(goal, GoalChangeKind.BLOCKED, f"it waits for {what}")

@@ -8,7 +8,7 @@ from typing import Any
 from uuid import UUID
 
 from arbor.goals.plans import LinkKind
-from arbor.heartbeat.budgets import BudgetKind
+from arbor.heartbeat.budgets import BudgetKind, amount_text
 from arbor.heartbeat.effects import StateAfterHeartbeat
 from arbor.heartbeat.failure_modes import RecentActivity, notices_of
 from arbor.heartbeat.focus import foremost_percept
@@ -104,17 +104,23 @@ def narrate(
     )
     sentences.extend(f"It worries me: {_shorten(concern)}." for concern in reply.concerns)
     spent = sum(result.cost for result in results)
-    sentences.append(f"I spent {spent} {situation.energy_unit} and have {situation.energy - spent:g} left.")
+    spending = amount_text(spent, situation.energy_unit)
+    sentences.append(f"I spent {spending} and have {situation.energy - spent:g} left.")
     return shorten(" ".join(sentences), NARRATIVE_LENGTH)
 
 
 def _action_sentences(results: Sequence[ActionResult]) -> Iterator[str]:
     done = [result for result in results if result.outcome in (ActionOutcome.SUCCESS, ActionOutcome.PARTIAL)]
-    failed = [result for result in results if result not in done]
-    if not done:
+    unknown = [result for result in results if result.outcome is ActionOutcome.UNKNOWN]
+    failed = [
+        result for result in results if result.outcome in (ActionOutcome.FAILURE, ActionOutcome.BLOCKED)
+    ]
+    if not done and not unknown:
         yield "I did nothing."
     for result in done:
         yield f"I did {result.action.replace('_', ' ')}: {_shorten(result.summary)}."
+    for result in unknown:
+        yield f"I do not know whether I did {result.action.replace('_', ' ')}: {_shorten(result.summary)}."
     for result in failed:
         word = "could not" if result.outcome is ActionOutcome.BLOCKED else "tried and failed to"
         yield f"I {word} {result.action.replace('_', ' ')}: {_shorten(result.summary)}."
@@ -325,7 +331,7 @@ def nop(heartbeat: HeartbeatState) -> NodeResult[HeartbeatState]:
     budget = heartbeat.budget
     if budget.kind is BudgetKind.TICKS:
         heartbeat = heartbeat.with_state(**budget.settle(max(0.0, heartbeat.situation.energy - 1), rests=0))
-    reason = f"{nops} heartbeats in a row without a usable reply"
+    reason = f"{nops} {'heartbeat' if nops == 1 else 'heartbeats'} in a row without a usable reply"
     heartbeat = with_invalid_replies_noticed(heartbeat, nops=nops)
     heartbeat = heartbeat.with_effects(nop=True, dormant=reason if nops >= NOPS_TO_DORMANCY else "")
     return NodeResult(state=replace(heartbeat, nops=nops), changed=(reason,))

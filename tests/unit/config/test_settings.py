@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from arbor.errors import ConfigurationInvalid
+from arbor.heartbeat.failure_modes import HEARTBEATS_WATCHED
 from config.environment import env, secret, with_user
 from config.mail import mailers
 from config.secrets import SecretFolder, SecretName
@@ -227,7 +228,8 @@ def test_a_value_of_another_kind_is_refused(name: str, value: str, reason: str) 
         ("ARBOR_MAX_IN_FLIGHT", "0", "1 to 1000000, got 0"),
         ("ARBOR_HEARTBEAT_INTERVAL_S", "0", "1 to 2592000, got 0"),
         ("ARBOR_TENANT_CLAIM_LIMIT", "0", "1 to 100000, got 0"),
-        ("ARBOR_REFLECT_EVERY", "0", "1 to 1000000, got 0"),
+        ("ARBOR_REFLECT_EVERY", "0", f"1 to {HEARTBEATS_WATCHED}, got 0"),
+        ("ARBOR_REFLECT_EVERY", "25", f"1 to {HEARTBEATS_WATCHED}, got 25"),
         ("ARBOR_EMAIL_PORT", "65536", "0 to 65535, got 65536"),
         ("ARBOR_MCP_DEADLINE_S", "0", "0.1 to 86400 seconds, got 0"),
         ("ARBOR_MCP_RESULT_BYTES", "0", "1 to 1073741824, got 0"),

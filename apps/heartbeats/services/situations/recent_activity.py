@@ -22,7 +22,7 @@ from arbor.heartbeat.failure_modes import (
     Spending,
 )
 from arbor.heartbeat.pacing import ActiveHours, SchedulePolicy
-from arbor.heartbeat.situation import COUNTED_PERCEPTS, Mode
+from arbor.heartbeat.situation import PERCEPTS_COUNTED, Mode
 from arbor.heartbeat.usage import Amounts
 
 #: Age of a locked intent that counts as stuck: a heartbeat lasts minutes.
@@ -89,7 +89,7 @@ RECENT_ACTIVITY = """
 def recent_activity_values() -> dict[str, Any]:
     """Return the parameters of RECENT_ACTIVITY."""
     return {
-        "activity_counted": COUNTED_PERCEPTS,
+        "activity_counted": PERCEPTS_COUNTED,
         "activity_stale": STALE_NEIGHBORHOODS,
         "activity_episodes": _EPISODES,
         "activity_stuck": STUCK_AFTER,

@@ -11,7 +11,6 @@ from arbor.clock import format_time
 from arbor.contacts.cooldown import format_hours
 from arbor.heartbeat.budgets import MAX_BONUS, RESTS_FOR_BONUS, BudgetKind
 from arbor.heartbeat.situation import (
-    COUNTED_PERCEPTS,
     BufferItemView,
     ClusterView,
     Environment,
@@ -21,6 +20,7 @@ from arbor.heartbeat.situation import (
     Notice,
     PerceptView,
     Situation,
+    percept_count,
 )
 from arbor.heartbeat.views import PERCEPT_LENGTH
 from arbor.heartbeat.working_memory import WorkingMemory
@@ -102,8 +102,9 @@ def environment(environment: Environment, data: Data) -> str:
         times = "once" if environment.published_today == 1 else f"{environment.published_today} times"
         user += f" In public you wrote {times} in the last 24 hours."
     presence = " Somebody is there." if environment.user_present and not environment.user_waiting else ""
-    waiting = environment.pending_percepts
-    text = f"## Environment\n{user}{presence} Percepts waiting: {waiting}{_or_more(waiting)}."
+    text = (
+        f"## Environment\n{user}{presence} Percepts waiting: {percept_count(environment.pending_percepts)}."
+    )
     if not environment.other_agents:
         return text
     names = data.block([", ".join(line(name) for name in environment.other_agents)])
@@ -132,11 +133,9 @@ def percepts(percepts: Sequence[PerceptView], pending: int, data: Data) -> str:
     shown = percepts[-SHOWN_PERCEPTS:]
     left = max(pending, len(percepts)) - len(shown)
     body = data.section("## What reached you", (entry for percept in shown for entry in _percept(percept)))
-    return body + (f"\nWaiting for your next heartbeat: {left}{_or_more(pending)}." if left > 0 else "")
-
-
-def _or_more(counted_percepts: int) -> str:
-    return " or more" if counted_percepts >= COUNTED_PERCEPTS else ""
+    return body + (
+        f"\nWaiting for your next heartbeat: {percept_count(left, of=pending)}." if left > 0 else ""
+    )
 
 
 def _percept(percept: PerceptView) -> Iterator[str]:
@@ -170,6 +169,7 @@ def directive(situation: Situation) -> str:
         mode is Mode.GOAL_PURSUIT
         and foremost is not None
         and not foremost.blocked_by
+        and foremost.id not in situation.waiting_goals
         and all(intent.goal_id != foremost.id for intent in situation.intents)
     )
     return f"## This heartbeat: {mode.replace('_', ' ')}\n{UNPLANNED if unplanned else DIRECTIVES[mode]}"
