@@ -50,6 +50,7 @@ class GoalList(ToolResult):
 
     agent: str
     goals: list[GoalLine]
+    more: bool = Field(description="With `closed`: whether there are more closed goals than these.")
 
 
 class ChangedGoal(ToolResult):
@@ -75,11 +76,13 @@ def list_goals(
             agent_id=called.id, traits=genome.traits if genome else None, now=datetime.now(UTC)
         )
         goals = [_open_goal(view) for view in views]
+        ended: list[Goal] = []
         if closed:
             states = [state for state in GoalState if not state.is_open]
             rows = Goal.objects.filter(agent_id=called.id, state__in=states).order_by("-touched_at", "-id")
-            goals += [_closed_goal(row) for row in rows[:MAX_CLOSED]]
-    return GoalList(agent=called.name, goals=goals)
+            ended = list(rows[: MAX_CLOSED + 1])
+    goals += [_closed_goal(row) for row in ended[:MAX_CLOSED]]
+    return GoalList(agent=called.name, goals=goals, more=len(ended) > MAX_CLOSED)
 
 
 def add_goal(

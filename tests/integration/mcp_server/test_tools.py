@@ -22,7 +22,7 @@ from apps.heartbeats.services.calls.calls import execute_call
 from apps.heartbeats.services.inline import run_heartbeat_now
 from apps.knowledge.services.categories import set_categories
 from apps.mcp_server import callers
-from apps.mcp_server.tools import TOOLS
+from apps.mcp_server.tools import TOOLS, goals
 from apps.memories.models import Memory, MemoryAccess
 from apps.selves.services.proposals import propose
 from apps.tenants.models import Role, Tenant
@@ -156,6 +156,20 @@ class TestGoals:
         closed = client.tool("list_goals", closed=True)["goals"]
         assert ("Find the ford", "completed") in [(line["title"], line["state"]) for line in closed]
         assert audited_messages(tenant)[0] == "added goal 'Find the ford', queued"
+
+    def test_closed_goals_are_bounded(self, client: InProcessClient, monkeypatch: pytest.MonkeyPatch) -> None:
+        for title in ("Find the ford", "Find the bridge"):
+            client.tool("add_goal", title=title)
+            client.tool("update_goal", goal=title, state="abandoned", reason="It is dry.")
+        listed = client.tool("list_goals", closed=True)
+        assert {line["title"] for line in listed["goals"]} >= {"Find the ford", "Find the bridge"}
+        assert not listed["more"]
+        monkeypatch.setattr(goals, "MAX_CLOSED", 1)
+        listed = client.tool("list_goals", closed=True)
+        assert [line["title"] for line in listed["goals"] if line["state"] == "abandoned"] == [
+            "Find the bridge"
+        ]
+        assert listed["more"]
 
     def test_the_state_that_a_goal_has_may_be_named_with_a_reason(self, client: InProcessClient) -> None:
         goal = client.tool("add_goal", title="Find the ford")
