@@ -19,7 +19,15 @@ from apps.mcp_server.definitions import AgentParam, ToolResult
 from apps.mcp_server.tools.memories import Share
 from arbor.clock import to_utc
 from arbor.errors import Invalid, NotFound
-from arbor.goals.values import TITLE_LENGTH, GoalLayer, GoalSource, GoalState, GoalType, text_key
+from arbor.goals.values import (
+    NOTE_LENGTH,
+    TITLE_LENGTH,
+    GoalLayer,
+    GoalSource,
+    GoalState,
+    GoalType,
+    text_key,
+)
 from arbor.heartbeat.views import GoalView
 from arbor.ids import read_id
 
@@ -119,7 +127,7 @@ def update_goal(
     context: ToolContext,
     goal: Annotated[str, Field(description="The goal's id or its title.")],
     agent: AgentParam = None,
-    note: Annotated[str, Field(max_length=2_000, description="How it is going.")] = "",
+    note: Annotated[str, Field(max_length=NOTE_LENGTH, description="How it is going.")] = "",
     progress: Annotated[Share | None, Field(description="From 0 to 1; 1 completes it.")] = None,
     state: Annotated[GoalState | None, Field(description="The state to move it to.")] = None,
     reason: Annotated[

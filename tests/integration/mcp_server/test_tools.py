@@ -27,6 +27,7 @@ from apps.memories.models import Memory, MemoryAccess
 from apps.selves.services.proposals import propose
 from apps.tenants.models import Role, Tenant
 from apps.tenants.scope import APP, tenant_transaction
+from arbor.goals.values import NOTE_LENGTH
 from arbor.selves.proposals import NewProposal, ProposalKind
 from tests.factories.knowledge import DocumentFactory, DocumentVersionFactory
 from tests.factories.memories import MemoryFactory
@@ -150,6 +151,7 @@ class TestGoals:
     def test_a_goal_is_added_and_completed(self, client: InProcessClient, tenant: Tenant) -> None:
         goal = client.tool("add_goal", title="Find the ford", state="active")
         assert client.tool("update_goal", goal="find the ford", note="Half.", progress=0.5)["fraction"] == 0.5
+        client.tool("update_goal", goal=goal["id"], note="x" * NOTE_LENGTH)
         done = client.tool("update_goal", goal=goal["id"], progress=1.0)
         assert done["state"] == "completed"
         assert "Find the ford" not in [line["title"] for line in client.tool("list_goals")["goals"]]
