@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
 from uuid import UUID
 
@@ -107,6 +107,9 @@ class BacklogEditor:
             if is_work(result):
                 self.count_action(result)
             raise Invalid(fault)
+        if result.goal_id and read_id(result.goal_id) != intent.goal_id:
+            reason = f"the action carries out a step of the goal {intent.goal_id}, and counts for that one"
+            self._drop(f"actions[{result.index}].goal_id", result.goal_id, reason)
         failed = result.outcome in (ActionOutcome.FAILURE, ActionOutcome.BLOCKED)
         unknown = result.action not in ACTIONS and not is_tool_action(result.action)
         final = result.outcome is ActionOutcome.BLOCKED and unknown
@@ -214,8 +217,29 @@ class BacklogEditor:
             self._record(goal, GoalChangeKind.COMPLETED, why, by_rule=True)
         self._record_reached()
 
-    def update(self, update: GoalUpdate) -> None:
-        """Record progress, a blocker, met dependencies and a move, in this order: a moved goal may be closed."""
+    def update(self, path: str, update: GoalUpdate) -> None:
+        """Apply the parts of an update, so that a refused part leaves the others: a moved goal may be closed, so it is last."""
+        update = self._without_own_state(path, update)
+        parts = [*_parts_of(update)]
+        if len(parts) > 1 and self._backlog.title_of(update.goal_id):
+            for name, part in parts:
+                self.apply(f"{path}.{name}", self._update_part, part)
+        elif parts:
+            self.apply(path, self._update_part, update)
+
+    def _without_own_state(self, path: str, update: GoalUpdate) -> GoalUpdate:
+        """Return the update without the state that the goal has already; a reason of the state is listed as dropped."""
+        with suppress(NotFound):
+            if update.state is None or update.progress == 1:
+                return update
+            if update.state == self._backlog.goal(update.goal_id).state:
+                rest = update.model_copy(update={"state": None, "reason": None})
+                if update.reason or not [*_parts_of(rest)]:
+                    self._drop(f"{path}.state", update.state, f"the goal is {update.state} already")
+                return rest
+        return update
+
+    def _update_part(self, update: GoalUpdate) -> None:
         if update.progress is not None or update.note:
             self._count_heartbeat(self._backlog.goal(update.goal_id).id)
             goal = self._backlog.progress(update.goal_id, fraction=update.progress, note=update.note or "")
@@ -231,7 +255,7 @@ class BacklogEditor:
         for text in update.met:
             goal = self._backlog.mark_dependency_met(update.goal_id, text)
             self._record(goal, GoalChangeKind.PROGRESSED, f"its plan no longer waits for {text}")
-        if update.state is not None and update.state != self._backlog.goal(update.goal_id).state:
+        if update.state is not None:
             goal = self._backlog.move(update.goal_id, update.state, reason=update.reason or "")
             kind = _KIND_OF_STATE.get(GoalState(goal.state), GoalChangeKind.MOVED)
             self._record(goal, kind, update.reason or f"it is {goal.state}")
@@ -285,6 +309,23 @@ class BacklogEditor:
         self._changes.append(
             GoalChange(goal_id=goal_id, title=title, kind=GoalChangeKind.REFUSED, change=reason)
         )
+
+
+def _parts_of(update: GoalUpdate) -> Iterator[tuple[str, GoalUpdate]]:
+    """Yield the parts of an update that can be refused one by one, by their names; full progress is one part with its reason."""
+    if update.progress == 1:
+        yield "progress", update
+        return
+    goal_id = update.goal_id
+    if update.progress is not None or update.note:
+        name = "note" if update.progress is None else "progress"
+        yield name, GoalUpdate(goal_id=goal_id, progress=update.progress, note=update.note)
+    if update.blocked_by is not None:
+        yield "blocked_by", GoalUpdate(goal_id=goal_id, blocked_by=update.blocked_by)
+    for text in update.met:
+        yield "met", GoalUpdate(goal_id=goal_id, met=[text])
+    if update.state is not None:
+        yield "state", GoalUpdate(goal_id=goal_id, state=update.state, reason=update.reason)
 
 
 def is_work(result: ActionResult) -> bool:
