@@ -71,11 +71,10 @@ class ActionParams(BaseModel):
         """Yield the written parameters that have no effect, also those of listed items, such as `goals[0].mood`."""
         fields = type(self).model_fields
         for name, value in written.items():
-            if name not in fields:
+            if value in _EMPTY:
                 # A model may fill in every name that it knows.
-                if value not in _EMPTY:
-                    yield name
-            elif name in self.unused or name in self.overruled:
+                continue
+            if name not in fields or name in self.unused or name in self.overruled:
                 yield name
             elif isinstance(value, list):
                 for index, (part, item) in enumerate(zip(value, getattr(self, name), strict=False)):
