@@ -81,7 +81,7 @@ class Decision(BaseModel):
     params: dict[str, Any]
     verdict: DecisionVerdict
     reason: str = ""
-    #: Unknown and unused parameters, which were left out.
+    #: Parameters without an effect, which were left out.
     ignored: list[str] = []
     cost: int = 0
     reasoning: str = ""
@@ -256,7 +256,7 @@ def _check_parameters(decision: Decision, limits: DecisionLimits, _: Sequence[De
         update={
             "params": params.model_dump(mode="json") | {name: fields[name].default for name in unused},
             "cost": limits.budget.price(spec),
-            "ignored": [key for key in present if key not in fields or key in unused],
+            "ignored": list(params.ignored(present)),
         }
     )
 

@@ -16,7 +16,7 @@ from apps.workflows.models import Workflow, WorkflowRun, WorkflowStep
 from apps.workflows.services import answers, definitions, runs
 from apps.workflows.services.definitions import WorkflowRequest, WorkflowSchedule, find_workflow, version_of
 from apps.workflows.services.rows import steps_of
-from arbor.workflows.definition import read_definition
+from arbor.workflows.definition import read_definition, read_new_definition
 from arbor.workflows.values import WorkflowRunStatus
 from config.cli.kit.columns import OutputColumn, bounded_listing, listing, row_to_dict, table_of
 from config.cli.kit.declarations import Output
@@ -154,7 +154,7 @@ def delete(tenant: Tenant, *, name: str) -> Output:
 
 def check(*, file: TextIO, tenant_slug: str | None) -> Output:
     """Check a definition; an error lists every fault."""
-    definition = read_definition(read_text(file))
+    definition = read_new_definition(read_text(file))
     definitions.check_step_models(definition)
     tenant = named_or_default_tenant(tenant_slug)
     value = {

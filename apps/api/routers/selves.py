@@ -8,7 +8,7 @@ from uuid import UUID
 
 from django.http import HttpRequest
 from ninja import Router, Schema, Status
-from pydantic import Field
+from pydantic import Field, WithJsonSchema
 
 from apps.api.paging import ListPage, Paging, page_of
 from apps.api.requests import access_of
@@ -44,6 +44,16 @@ router = Router()
 SOURCE = "operator"
 _Share = Annotated[float, Field(ge=0, le=1)]
 _Text = Annotated[str, Field(min_length=1, max_length=TEXT_LENGTH)]
+#: The kinds of proposals that consist of a text; a preference has a key and a value, and `NewProposal` refuses one without.
+_TextKind = Annotated[
+    ProposalKind,
+    WithJsonSchema(
+        {
+            "type": "string",
+            "enum": [kind.value for kind in ProposalKind if kind is not ProposalKind.PREFERENCE],
+        }
+    ),
+]
 _Reason = Annotated[str, Field(max_length=REASON_LENGTH, description="For the record.")]
 
 
@@ -150,7 +160,7 @@ class ProposalInput(Input):
     """A new proposal."""
 
     content: _Text
-    kind: ProposalKind = ProposalKind.INSIGHT
+    kind: _TextKind = ProposalKind.INSIGHT
     confidence: _Share = PERSON_CONFIDENCE
 
 

@@ -31,7 +31,7 @@ from arbor.errors import (
 from arbor.ids import read_id
 from arbor.memory.content import check_json, check_line
 from arbor.models.handles import Handle
-from arbor.workflows.definition import WorkflowDefinition, read_definition
+from arbor.workflows.definition import WorkflowDefinition, read_definition, read_new_definition
 from arbor.workflows.schedules import next_time
 from arbor.workflows.values import NAME_LENGTH, OPEN_RUNS
 
@@ -207,7 +207,7 @@ def _apply(workflow: Workflow, request: WorkflowRequest) -> None:
     if request.enabled is not None:
         workflow.enabled = request.enabled
     if request.source is not None:
-        definition = read_definition(request.source)
+        definition = read_new_definition(request.source)
         for name in definition.agents:
             find_agent(name)
         check_step_models(definition)

@@ -124,7 +124,7 @@ def goals(heartbeat: HeartbeatState) -> Steps[HeartbeatState]:
         editor.apply(path, editor.add, goal)
     paths = paths_of("goal_updates", reply.goal_updates, heartbeat.dropped_paths)
     for path, update in zip(paths, reply.goal_updates, strict=True):
-        editor.apply(path, editor.update, update)
+        editor.update(path, update)
     return editor.result()
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
 from uuid import UUID
 
@@ -57,13 +57,9 @@ class BacklogEditor:
         self._procedures = procedures
         self._changes: list[GoalChange] = []
         self._dropped: list[Dropped] = []
-        #: The path of the item that is applied, and whether a part of the item is applied already.
-        self._path = ""
-        self._is_partly_applied = False
 
     def apply[T: BaseModel](self, path: str, change: Callable[[T], None], item: T) -> None:
-        """Apply a change; a refused one is listed as dropped, of a change in parts only those that were refused."""
-        self._path, self._is_partly_applied = path, False
+        """Apply a change; a refused one is listed as dropped."""
         try:
             change(item)
         except ArborError as error:
@@ -111,6 +107,9 @@ class BacklogEditor:
             if is_work(result):
                 self.count_action(result)
             raise Invalid(fault)
+        if result.goal_id and read_id(result.goal_id) != intent.goal_id:
+            reason = f"the action carries out a step of the goal {intent.goal_id}, and counts for that one"
+            self._drop(f"actions[{result.index}].goal_id", result.goal_id, reason)
         # An unknown outcome completes no step; the agent decides whether to try again.
         failed = result.outcome not in (ActionOutcome.SUCCESS, ActionOutcome.PARTIAL)
         unknown = result.action not in ACTIONS and not is_tool_action(result.action)
@@ -220,8 +219,29 @@ class BacklogEditor:
             self._record(goal, GoalChangeKind.COMPLETED, why, by_rule=True)
         self._record_reached()
 
-    def update(self, update: GoalUpdate) -> None:
-        """Record progress, a blocker, met dependencies and a move, in this order: a moved goal may be closed."""
+    def update(self, path: str, update: GoalUpdate) -> None:
+        """Apply the parts of an update, so that a refused part leaves the others: a moved goal may be closed, so it is last."""
+        update = self._without_own_state(path, update)
+        parts = [*_parts_of(update)]
+        if len(parts) > 1 and self._backlog.title_of(update.goal_id):
+            for name, part in parts:
+                self.apply(f"{path}.{name}", self._update_part, part)
+        elif parts:
+            self.apply(path, self._update_part, update)
+
+    def _without_own_state(self, path: str, update: GoalUpdate) -> GoalUpdate:
+        """Return the update without the state that the goal has already; a reason of the state is listed as dropped."""
+        with suppress(NotFound):
+            if update.state is None or update.progress == 1:
+                return update
+            if update.state == self._backlog.goal(update.goal_id).state:
+                rest = update.model_copy(update={"state": None, "reason": None})
+                if update.reason or not [*_parts_of(rest)]:
+                    self._drop(f"{path}.state", update.state, f"the goal is {update.state} already")
+                return rest
+        return update
+
+    def _update_part(self, update: GoalUpdate) -> None:
         if update.progress is not None or update.note:
             self._count_heartbeat(self._backlog.goal(update.goal_id).id)
             goal = self._backlog.progress(update.goal_id, fraction=update.progress, note=update.note or "")
@@ -232,39 +252,16 @@ class BacklogEditor:
                 self._record(goal, GoalChangeKind.COMPLETED, reason or "")
                 self._record_reached()
                 return
-            self._is_partly_applied = True
         if update.blocked_by is not None:
-            self._apply_part(update, "blocked_by", update.blocked_by, self._block)
-        for place, text in enumerate(update.met):
-            self._apply_part(update, f"met[{place}]", text, self._meet)
+            self._block(update.goal_id, update.blocked_by)
+        for text in update.met:
+            goal = self._backlog.mark_dependency_met(update.goal_id, text)
+            self._record(goal, GoalChangeKind.PROGRESSED, f"its plan no longer waits for {text}")
         if update.state is not None:
-            self._apply_part(update, "state", update.state, self._move)
+            goal = self._backlog.move(update.goal_id, update.state, reason=update.reason or "")
+            kind = _KIND_OF_STATE.get(GoalState(goal.state), GoalChangeKind.MOVED)
+            self._record(goal, kind, update.reason or f"it is {goal.state}")
         self._record_reached()
-
-    def _apply_part[T](
-        self, update: GoalUpdate, name: str, value: T, change: Callable[[GoalUpdate, T], None]
-    ) -> None:
-        """Apply one part of an update; a refused one is listed as dropped, the whole update if no part is applied before."""
-        try:
-            change(update, value)
-        except ArborError as error:
-            if not self._is_partly_applied:
-                raise
-            self._drop(f"{self._path}.{name}", str(value), str(error))
-            self._record_refusal(update, str(error))
-        else:
-            self._is_partly_applied = True
-
-    def _meet(self, update: GoalUpdate, text: str) -> None:
-        goal = self._backlog.mark_dependency_met(update.goal_id, text)
-        self._record(goal, GoalChangeKind.PROGRESSED, f"its plan no longer waits for {text}")
-
-    def _move(self, update: GoalUpdate, state: GoalState) -> None:
-        if state == self._backlog.goal(update.goal_id).state:
-            return
-        goal = self._backlog.move(update.goal_id, state, reason=update.reason or "")
-        kind = _KIND_OF_STATE.get(GoalState(goal.state), GoalChangeKind.MOVED)
-        self._record(goal, kind, update.reason or f"it is {goal.state}")
 
     def _count_heartbeat(self, goal_id: UUID) -> None:
         """Count this heartbeat as spent on the goal, once."""
@@ -280,10 +277,10 @@ class BacklogEditor:
                 names = ", ".join(dict.fromkeys(name.replace("_", " ") for name in actions))
                 self._record(goal, GoalChangeKind.PROGRESSED, f"by {names}")
 
-    def _block(self, update: GoalUpdate, by: str) -> None:
-        before = self._backlog.goal(update.goal_id)
+    def _block(self, goal_id: str, by: str) -> None:
+        before = self._backlog.goal(goal_id)
         was_blocked = bool(before.blocked_by or before.blocked_by_goal_id)
-        goal = self._backlog.block(update.goal_id, by)
+        goal = self._backlog.block(goal_id, by)
         if by.strip():
             what = self._backlog.title_of(by.strip()) or by.strip()
             self._record(goal, GoalChangeKind.BLOCKED, f"it waits for {what}")
@@ -314,6 +311,23 @@ class BacklogEditor:
         self._changes.append(
             GoalChange(goal_id=goal_id, title=title, kind=GoalChangeKind.REFUSED, change=reason)
         )
+
+
+def _parts_of(update: GoalUpdate) -> Iterator[tuple[str, GoalUpdate]]:
+    """Yield the parts of an update that can be refused one by one, by their names; full progress is one part with its reason."""
+    if update.progress == 1:
+        yield "progress", update
+        return
+    goal_id = update.goal_id
+    if update.progress is not None or update.note:
+        name = "note" if update.progress is None else "progress"
+        yield name, GoalUpdate(goal_id=goal_id, progress=update.progress, note=update.note)
+    if update.blocked_by is not None:
+        yield "blocked_by", GoalUpdate(goal_id=goal_id, blocked_by=update.blocked_by)
+    for place, text in enumerate(update.met):
+        yield f"met[{place}]", GoalUpdate(goal_id=goal_id, met=[text])
+    if update.state is not None:
+        yield "state", GoalUpdate(goal_id=goal_id, state=update.state, reason=update.reason)
 
 
 def is_work(result: ActionResult) -> bool:

@@ -54,6 +54,8 @@ from arbor.workflows.delegation import remembered_delegation
 NARRATIVE_LENGTH = 4_000
 THOUGHT_LENGTH = 600
 SUMMARY_LENGTH = 300
+#: The most dropped items that a narrative names.
+MAX_DROPPED = 3
 
 _OPENINGS: Mapping[Mode, str] = {
     Mode.CONVERSATION: "Somebody was waiting for me.",
@@ -90,8 +92,12 @@ def narrate(
     changes: Sequence[GoalChange],
     *,
     refused: Sequence[tuple[str, str]] = (),
+    dropped: Sequence[Dropped] = (),
 ) -> str:
-    """Return the narrative, deterministic, at most 4,000 characters; `refused` are (path, reason) of refused items."""
+    """Return the narrative, deterministic, at most 4,000 characters.
+
+    `refused` are (path, reason) of items that a boundary refused, `dropped` all dropped items.
+    """
     sentences = [f"Heartbeat {situation.beat_number}. {_OPENINGS[situation.mode]}"]
     if percept := foremost_percept(situation.percepts):
         sentences.append(f"I heard: {quoted(_shorten(remembered_delegation(percept.content)))}.")
@@ -102,6 +108,9 @@ def narrate(
     sentences.extend(
         f"I could not {_REFUSED_PHRASES[path.partition('[')[0]]}: {_shorten(why)}." for path, why in refused
     )
+    known = {why for _, why in refused} | {change.change for change in changes}
+    others = [item for item in dropped if item.reason not in known]
+    sentences.extend(f"Not taken of what I said: {_shorten(item.in_words)}." for item in others[:MAX_DROPPED])
     sentences.extend(f"It worries me: {_shorten(concern)}." for concern in reply.concerns)
     spent = sum(result.cost for result in results)
     spending = amount_text(spent, situation.energy_unit)
@@ -140,6 +149,14 @@ def _shorten(text: str) -> str:
 
 def record(heartbeat: HeartbeatState) -> Steps[HeartbeatState]:
     """Store the narrative and the notes as memories, and the agent's state."""
+    heartbeat = heartbeat.with_dropped(
+        Dropped(
+            path="resolved",
+            value=text,
+            reason="it is no concern or question on your mind, in the words you see",
+        )
+        for text in unknown_lines(heartbeat.situation.working_memory, heartbeat.reply_or_empty.resolved)
+    )
     whole = heartbeat.whole
     narrative = narrate(
         heartbeat.situation,
@@ -149,14 +166,7 @@ def record(heartbeat: HeartbeatState) -> Steps[HeartbeatState]:
         refused=[
             *dict.fromkeys((match.path, match.reason) for match in heartbeat.boundary_matches if match.reason)
         ],
-    )
-    heartbeat = heartbeat.with_dropped(
-        Dropped(
-            path="resolved",
-            value=text,
-            reason="it is no concern or question on your mind, in the words you see",
-        )
-        for text in unknown_lines(heartbeat.situation.working_memory, heartbeat.reply_or_empty.resolved)
+        dropped=whole.dropped,
     )
     felt = total_valence(events_of(heartbeat.reply_or_empty, whole.results, whole.goal_changes))
     heartbeat, memory_id = yield from _store_memories(heartbeat, narrative, felt)

@@ -17,6 +17,7 @@ from apps.providers import model_for, token_counters
 from apps.tenants.keys import master_keys
 from apps.tenants.models import Tenant
 from apps.tenants.scope import OPS, tenant_transaction
+from arbor.adapters.credentials import SERVER_HANDLE
 from arbor.agents.identity import open_private_key
 from arbor.agents.keys import KeyPurpose, slot_of
 from arbor.embedding.models import EmbedAtStorage
@@ -55,6 +56,12 @@ def check_model() -> Finding:
             "model",
             "none: agents act by the reflex policy (fixed rules, no language model)",
             "enter a key on the page Models of the console, or set OPENAI_API_KEY, ANTHROPIC_API_KEY or OLLAMA_HOST",
+        )
+    if handle == SERVER_HANDLE and not settings.ARBOR_DEFAULT_MODEL:
+        return warn(
+            "model",
+            f"{handle}: no setting names a model of the server at OPENAI_BASE_URL, and few servers have one called `default`",
+            "set ARBOR_DEFAULT_MODEL=openai/NAME, with the name of a model that the server has",
         )
     return ok("model", handle)
 

@@ -26,6 +26,7 @@ from arbor.errors import Invalid
 from config.cli import documents
 from config.cli.checks.documents import check_documents
 from config.cli.checks.finding import CheckVerdict, ok
+from config.cli.kit import columns
 from tests.factories.knowledge import DocumentFactory
 from tests.integration.cli.conftest import Arbor
 from tests.support.document_files import docx, pdf
@@ -82,7 +83,9 @@ def test_mixed_documents_are_indexed_and_broken_ones_reported(
     assert (repeated.code, "10 unchanged" in repeated.out, "broken.pdf" in repeated.out) == (1, True, True)
 
 
-def test_a_document_is_shown_changed_and_deleted(arbor: Arbor, one_tenant: str, folder: Path) -> None:
+def test_a_document_is_shown_changed_and_deleted(
+    arbor: Arbor, one_tenant: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     note = folder / "note-1.md"
     assert "No documents" in arbor("document", "list").out
     assert "1 added" in arbor("document", "add", str(note)).out
@@ -93,6 +96,11 @@ def test_a_document_is_shown_changed_and_deleted(arbor: Arbor, one_tenant: str, 
     shown = arbor("document", "show", "note-1.md", "--json").json
     assert [version["number"] for version in shown["versions"]] == [2, 1]
     assert "Note 1" in arbor("document", "show", "note-1.md").out
+    with monkeypatch.context() as patch:
+        patch.setattr(columns, "MAX_ROWS", 1)
+        assert "1 of 2" in arbor("document", "show", "note-1.md").out
+        part = arbor("document", "show", "note-1.md", "--json").json
+    assert ([version["number"] for version in part["versions"]], part["versions_total"]) == ([2], 2)
     assert arbor("document", "read", "note-1.md", "--start", "8", "--length", "5").out.strip() == "About"
     assert "characters 0 to" in arbor("document", "passages", shown["id"], "-k", "5").out
     old = folder / "old.md"

@@ -37,6 +37,7 @@ from tests.integration.contacts.webhook_posts import (
     emit_goals,
     make_due,
     make_webhook,
+    post_first,
     reload,
     resend,
     run_posts,
@@ -126,10 +127,7 @@ def test_a_webhook_gets_no_signals_of_other_tenants(
 def test_a_day_of_failures_pauses_a_webhook(
     agent: Agent, messages: list[TaskMessage], web: WebReceiver
 ) -> None:
-    webhook = make_webhook(agent, web.url).webhook
-    web.statuses = [500, 500]
-    emit_goals(agent, "first")
-    run_posts(messages)
+    webhook = post_first(agent, messages, web, 500, 500)
     with tenant_transaction(agent.tenant_id), connections["default"].cursor() as cursor:
         cursor.execute("UPDATE contacts_signalwebhook SET failing_since = now() - interval '25 hours'")
     make_due(webhook)
@@ -149,10 +147,7 @@ def test_a_day_of_failures_pauses_a_webhook(
 def test_a_receiver_that_is_gone_pauses_its_webhook(
     agent: Agent, messages: list[TaskMessage], web: WebReceiver
 ) -> None:
-    webhook = make_webhook(agent, web.url).webhook
-    web.statuses = [410]
-    emit_goals(agent, "first")
-    run_posts(messages)
+    webhook = post_first(agent, messages, web, 410)
     assert not reload(webhook).active
     with tenant_transaction(agent.tenant_id):
         assert AuditEvent.objects.filter(

@@ -130,6 +130,9 @@ def test_a_handle_that_cannot_be_connected_is_refused(handle: str, words: str) -
         (Credentials(gemini_api_key="k"), "gemini/gemini-flash-latest"),
         (Credentials(openai_base_url="http://localhost:8080/v1", ollama_host="localhost"), "openai/default"),
         (Credentials(ollama_host="localhost"), "ollama/llama3.2"),
+        (replace(ALL, openai_base_url="http://localhost:8080/v1"), "openai/default"),
+        (replace(ALL, openai_base_url="https://models.example/v1"), "openai/default"),
+        (replace(ALL, openai_base_url="https://eu.api.openai.com/v1"), "openai/gpt-6-luna"),
     ],
 )
 def test_the_default_is_the_first_configured_provider_or_reflex(

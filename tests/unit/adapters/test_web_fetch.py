@@ -14,7 +14,9 @@ import pytest
 from arbor.adapters.web_fetch import WebFetch
 from arbor.errors import WebFailed
 from arbor.web.addresses import AllowList
-from tests.unit.adapters.web_server import PUBLIC, Server, run_server
+from tests.unit.adapters.web_server import PUBLIC, Server, server
+
+__all__ = ["server"]
 
 HTML = (
     b"<html><head><title>The reef</title></head><body><nav><ul><li><a href='/'>Home</a></li></ul></nav><article>"
@@ -22,13 +24,6 @@ HTML = (
     b"<p>It was sounded again when the harbour was built, by the same hands, and found to be as deep as before.</p>"
     b"</article><footer>Imprint</footer><script>alert('x')</script></body></html>"
 )
-
-
-@pytest.fixture
-def server() -> Iterator[Server]:
-    """Yield a server on this machine."""
-    with run_server() as running:
-        yield running
 
 
 def web_fetch(

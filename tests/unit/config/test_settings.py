@@ -95,6 +95,8 @@ def test_settings_name_the_servers_of_a_running_installation(tmp_path: Path) -> 
         ({}, 90.0),
         ({"ARBOR_DEFAULT_MODEL": "llamacpp/gemma"}, 300.0),
         ({"ARBOR_TIER_MODELS": "standard=anthropic/claude|ollama/llama"}, 300.0),
+        ({"OPENAI_BASE_URL": "http://127.0.0.1:8000/v1"}, 300.0),
+        ({"OPENAI_BASE_URL": "https://models.example/v1"}, 90.0),
         ({"OLLAMA_HOST": "127.0.0.1", "ARBOR_MODEL_DEADLINE_S": "45"}, 45.0),
     ],
 )
