@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from uuid import UUID
 
 from django.db import connections, transaction
@@ -190,9 +191,10 @@ def _handle(provider: Provider, model: str) -> str:
 
 def _suggest_handle(own: Credentials, provider: Provider, listed: tuple[str, ...]) -> str:
     """Return the handle of the provider's small model if it is listed, or of the only listed model; else empty."""
-    known = default_handle(own)
-    if known.removeprefix(f"{provider}/") in listed:
-        return known
+    # Another server may list OpenAI's small model too.
+    for known in (default_handle(own), default_handle(replace(own, openai_base_url=""))):
+        if known.removeprefix(f"{provider}/") in listed:
+            return known
     return f"{provider}/{listed[0]}" if len(listed) == 1 else ""
 
 
