@@ -43,7 +43,7 @@ def _print_step(text: str) -> None:
 
 
 def _choose_parts(value: str | None) -> frozenset[str]:
-    if not value:
+    if value is None:
         return frozenset(NAMES)
     parts = {name.strip() for name in value.split(",")}
     if parts & {"worker", "workers"}:

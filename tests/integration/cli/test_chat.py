@@ -39,9 +39,7 @@ def test_a_conversation_ends_with_the_input_and_says_what_follows(arbor: Arbor, 
     assert "no heartbeat follows" in talked.err
 
 
-def test_input_that_is_no_text_ends_a_conversation_with_an_explanation(
-    arbor: Arbor, active_vega: str
-) -> None:
+def test_input_that_is_no_text_ends_a_conversation_with_a_reason(arbor: Arbor, active_vega: str) -> None:
     talked = arbor("chat", active_vega, stdin=b"\xff\xfe\n")
     assert (talked.code, "standard input must be text in UTF-8" in talked.err) == (1, True)
 

@@ -74,7 +74,7 @@ def test_a_time_out_names_what_was_waited_for(
         Webhook().post("https://tides.example/hook", body=b"{}", headers={})
 
 
-def test_a_server_that_does_not_take_the_request_is_unavailable_before_the_deadline() -> None:
+def test_a_server_that_takes_no_request_is_unavailable() -> None:
     endpoint = ApiEndpoint(provider="tides", url="https://tides.example/v1")
     with pytest.raises(ModelUnavailable, match="tides did not take the request in time"):
         post_json(failing(httpx.WriteTimeout), endpoint, {}, deadline_s=5)
