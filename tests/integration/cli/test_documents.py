@@ -102,6 +102,8 @@ def test_a_document_is_shown_changed_and_deleted(
         part = arbor("document", "show", "note-1.md", "--json").json
     assert ([version["number"] for version in part["versions"]], part["versions_total"]) == ([2], 2)
     assert arbor("document", "read", "note-1.md", "--start", "8", "--length", "5").out.strip() == "About"
+    beyond = arbor("document", "read", "note-1.md", "--start", str(2**31 - 1))
+    assert (beyond.code, beyond.out.strip()) == (0, "")
     assert "characters 0 to" in arbor("document", "passages", shown["id"], "-k", "5").out
     old = folder / "old.md"
     arbor("document", "download", "note-1.md", str(old), "--version", "1")

@@ -226,6 +226,19 @@ def test_the_installations_model_is_checked_as_a_default(full_agent: Agent, tena
     assert Tenant.objects.using(OPS).get(id=tenant.id).default_model == "reflex/default"
 
 
+def test_a_refused_default_names_the_first_agents(
+    full_agent: Agent, tenant: Tenant, new_agent: Callable[..., Agent], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tenant_models, "_FAULTS_NAMED", 1)
+    for name in ("Bo", "Cy"):
+        other = new_agent(tenant, name)
+        with tenant_transaction(tenant.id):
+            choose_skills(agent_id=other.id, names=["lamps"], actor=ACTOR)
+    with pytest.raises(LimitReached, match=r"agent Ada: the skills take 11,.*; and so of 2 more$") as refusal:
+        set_default_model(tenant_id=tenant.id, model="", actor=ACTOR)
+    assert "agent Bo" not in str(refusal.value)
+
+
 def test_a_key_can_be_removed_though_skills_no_longer_fit(
     full_agent: Agent, tenant: Tenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
