@@ -160,6 +160,7 @@ def _find_waiting(resting: set[str]) -> list[TextWithoutVector]:
                 "candidates": CANDIDATES,
                 "chunk": CHUNK,
                 "resting": sorted(resting),
+                "installation": name_of(installation_model()),
             },
         )
         rows = cursor.fetchall()

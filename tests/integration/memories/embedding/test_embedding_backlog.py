@@ -26,6 +26,7 @@ from apps.tenants.scope import OPS, tenant_transaction
 from arbor.errors import EmbeddingFailed
 from arbor.memory.content import content_hash
 from arbor.memory.recall.recall_request import RecallRequest
+from tests.factories.memories import BufferItemFactory
 from tests.integration.memories.conftest import (
     NOON,
     REMOTE,
@@ -327,6 +328,33 @@ def test_a_tenant_with_a_failing_embedder_delays_no_other(
     store_without_vectors(foreign_mind, *turns(*(f"Bird {number}." for number in range(30))))
     assert embed_backlog() == 30
     assert unembedded_contents(foreign_mind) == []
+
+
+def test_agents_without_a_mind_hide_no_texts_of_others(
+    mind: Agent, other_mind: Agent, server: RemoteEmbedder, monkeypatch: pytest.MonkeyPatch, settings: Any
+) -> None:
+    """Their texts wait while the installation's embedder rests."""
+    monkeypatch.setattr(embedding_backlog, "CHUNK_OF_TENANT", 5)
+    create_mind(other_mind, LONG)
+    settings.ARBOR_EMBEDDING_MODEL, settings.ARBOR_EMBEDDING_DIMENSION = REMOTE.name, REMOTE.dimension
+    server.away = True
+    with tenant_transaction(mind.tenant_id):
+        # Buffer items come before memories.
+        BufferItemFactory.create_batch(10, agent=mind)
+    store_without_vectors(other_mind, *turns("One.", "Two."))
+    assert embed_backlog() == 2
+
+
+def test_agents_without_a_mind_do_not_wait_for_another_embedder(
+    mind: Agent, foreign_mind: Agent, server: RemoteEmbedder
+) -> None:
+    create_mind(mind, REMOTE)
+    server.away = True
+    store_without_vectors(mind, *turns("One."))
+    assert embed_backlog() == 0
+    with tenant_transaction(foreign_mind.tenant_id):
+        BufferItemFactory(agent=foreign_mind)
+    assert embed_backlog() == 1
 
 
 class InvalidEmbedder(RemoteEmbedder):
