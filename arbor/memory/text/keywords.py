@@ -33,6 +33,7 @@ NARRATIVE_FRAME = frozenset(
             " thought worries did could tried failed spent energy actions ticks left went new done step completed"
             # Refused actions, and the results of others.
             " grant covers arbor execute approval rule waits person kept found results wrote remember recall reflect reach"
+            " noticed connect connected supports contradicts associated"
             # Changes of goals, and delegated steps.
             " moved queued active backburner abandoned change wanted become delegates answer action result output task"
         ),

@@ -34,6 +34,8 @@ def test_the_fixed_phrases_of_narratives_are_no_keywords() -> None:
     narratives = [f"Heartbeat {n}. {told.format('The crane stands still.')}" for n in range(3)]
     assert keywords(narratives, {}, 30) == ("crane", "stands", "still")
     assert keywords([f"Heartbeat {n}. {told.format('')}" for n in range(3)], {}, 30) == ()
+    did = "I did reflect: noticed: Fog at noon. I did connect: connected as supports."
+    assert keywords([f"Heartbeat {n}. {did}" for n in range(3)], {}, 30) == ("fog", "noon")
     assert "energy" in keywords(["Energy is dear."] * 3, {}, 30)
 
 
