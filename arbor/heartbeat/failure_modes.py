@@ -43,6 +43,8 @@ PENDING_INTENTS = 10
 HEARTBEATS_COMPARED = 5
 
 _WORD = re.compile(r"[^\W\d_]{2,}")
+#: The characters of a text that are compared: those of the longest narrative. A memory beside one may be longer.
+_COMPARED_CHARACTERS = 4_000
 _DONE_AT_LEVEL = {
     BudgetLevel.CONSERVATION: "you think once per heartbeat, and more cheaply",
     BudgetLevel.DEGRADATION: "only what serves a goal or was asked for is done, as cheaply as possible",
@@ -258,10 +260,15 @@ def are_alike(first: frozenset[str], second: frozenset[str]) -> bool:
     return stems == others or similarity(stems, others) >= SAME_STORY
 
 
+def distinct_words(text: str) -> frozenset[str]:
+    """Return the distinct words of the beginning of a text, without numbers, such as that of the heartbeat."""
+    # The cache contains no more of a text than is compared.
+    return _distinct_words(text[:_COMPARED_CHARACTERS])
+
+
 # A narrative is compared with those of the next heartbeats.
 @lru_cache(maxsize=2_000)
-def distinct_words(text: str) -> frozenset[str]:
-    """Return the distinct words of a text, without numbers, such as that of the heartbeat."""
+def _distinct_words(text: str) -> frozenset[str]:
     return frozenset(_WORD.findall(text.casefold()))
 
 

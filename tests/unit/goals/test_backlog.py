@@ -99,7 +99,7 @@ def test_one_heartbeat_adds_three_goals_at_most_and_a_person_more() -> None:
     backlog_of(*goals, heartbeat_id=None).add(NewGoalRequest(title="One more"))
 
 
-def test_a_goal_of_a_rule_takes_no_room_from_the_goals_of_its_heartbeat() -> None:
+def test_a_goal_of_a_rule_takes_no_room_from_those_of_the_agent() -> None:
     backlog = backlog_of(goal_row("Find the reef", heartbeat_id=HEARTBEAT, rule="curiosity"))
     titles = ["Chart the harbour", "Repair the boat", "Write to Ada"]
     for title in titles:

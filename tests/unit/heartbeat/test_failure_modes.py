@@ -336,3 +336,8 @@ def test_words_are_reduced_to_their_stems() -> None:
     assert stems_of(distinct_words("When do the rivers flood?")) == stems_of(
         distinct_words("Flooding of a river")
     )
+
+
+def test_no_more_than_the_longest_narrative_is_compared() -> None:
+    assert distinct_words(f"{'fog ' * 1_000}reef") == {"fog"}
+    assert distinct_words(f"{'fog ' * 999}reef") == {"fog", "reef"}

@@ -360,7 +360,7 @@ def test_a_note_counts_the_planned_steps() -> None:
     assert planned("recall", "reflect") == "Planned 2 steps: recall, reflect."
 
 
-def test_conversation_stores_all_percepts_and_names_requests_without_room() -> None:
+def test_conversation_stores_all_percepts_and_adds_three_goals() -> None:
     asked = [percept(f"Can you map harbour {number}?", id=f"percept-{number}") for number in range(5)]
     reply = reflex(situation(mode=Mode.CONVERSATION, percepts=asked))
 
