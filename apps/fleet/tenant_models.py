@@ -31,7 +31,7 @@ from arbor.adapters.connect import connect_model
 from arbor.adapters.credentials import Credentials, default_handle, tenant_credentials
 from arbor.adapters.model_list import list_models
 from arbor.audit.changes import change_of
-from arbor.errors import Invalid, LimitReached, ModelError, NotFound
+from arbor.errors import Invalid, LimitReached, ModelError, NotFound, SealBroken
 from arbor.models.breaker import Breakers
 from arbor.models.handles import Handle, Provider, is_reflex
 from arbor.models.ports import CallPurpose, ModelRequest, PromptMessage
@@ -80,14 +80,19 @@ def connect_provider(
 def try_provider(*, tenant_id: UUID, provider: str) -> ProviderKey:
     """Try a tenant's stored key of a provider, and store the models that the provider lists now.
 
-    Raises NotFound, Invalid with the provider's error if the trial fails, and LimitReached during another trial.
+    Raises NotFound, Invalid with the provider's error if the trial fails and for a key that cannot be opened, and LimitReached during
+    another trial.
     """
     with tenant_transaction(tenant_id):
         own = find_provider(tenant_id, f"{provider}/")
     if own is None:
         raise NotFound(f"this tenant has no key of {provider!r}")
+    try:
+        credentials = credentials_of(own)
+    except SealBroken as error:
+        raise Invalid(f"{error}; enter the key of {provider} again") from error
     with _one_trial(tenant_id):
-        listed = _try(own.provider, credentials_of(own), base_url=own.base_url, handle="")
+        listed = _try(own.provider, credentials, base_url=own.base_url, handle="")
     with tenant_transaction(tenant_id):
         return store_listed_models(provider=provider, listed=listed)
 

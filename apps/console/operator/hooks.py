@@ -16,7 +16,7 @@ from apps.console.access import Right, actor_of, has_right, require_member
 from apps.console.operator.hook_forms import MappingForm
 from apps.console.row_acts import RowAct, apply_act
 from apps.console.views import console_page, refuse
-from apps.contacts.models import Hook
+from apps.contacts.models import Hook, SignalWebhook
 from apps.contacts.services.hooks import HookWithSecret, delete_hook, rotate_hook_secret, switch_hook
 from apps.contacts.services.signal_webhooks import WebhookWithSecret, rotate_webhook_secret
 from apps.contacts.services.webhook_deliveries import resend_delivery
@@ -65,11 +65,11 @@ def act_on_delivery(request: HttpRequest, delivery_id: UUID) -> HttpResponse:
 def rotate_hook(request: HttpRequest, hook_id: UUID) -> HttpResponse:
     """Give a hook a new secret, and show it once."""
 
-    def rotate() -> tuple[str, str]:
+    def rotate() -> tuple[Hook | SignalWebhook, str]:
         new: HookWithSecret = rotate_hook_secret(
             hook_id=hook_id, actor=actor_of(request), secret=request.POST.get("secret", "")
         )
-        return new.hook.name, new.secret
+        return new.hook, new.secret
 
     return _rotate(request, rotate, noun="hook", back=reverse("admin:contacts_hook_change", args=[hook_id]))
 
@@ -78,31 +78,32 @@ def rotate_hook(request: HttpRequest, hook_id: UUID) -> HttpResponse:
 def rotate_webhook(request: HttpRequest, webhook_id: UUID) -> HttpResponse:
     """Give a webhook a new secret, and show it once."""
 
-    def rotate() -> tuple[str, str]:
+    def rotate() -> tuple[Hook | SignalWebhook, str]:
         new: WebhookWithSecret = rotate_webhook_secret(webhook_id=webhook_id, actor=actor_of(request))
-        return new.webhook.name, new.secret
+        return new.webhook, new.secret
 
     back = reverse("admin:contacts_signalwebhook_change", args=[webhook_id])
     return _rotate(request, rotate, noun="webhook", back=back)
 
 
 def _rotate(
-    request: HttpRequest, rotate: Callable[[], tuple[str, str]], *, noun: str, back: str
+    request: HttpRequest, rotate: Callable[[], tuple[Hook | SignalWebhook, str]], *, noun: str, back: str
 ) -> HttpResponse:
     if not has_right(request, Right.OPERATE):
         return refuse(request, attempted=f"rotate the secret of a {noun}")
     try:
         with transaction.atomic(using=APP):
-            name, secret = rotate()
+            row, secret = rotate()
     except Invalid as refusal:
         messages.error(request, f"Nothing was done: {refusal}.")
         return HttpResponseRedirect(back)
     return console_page(
         request,
         "console/new_secret.html",
-        title=f"New secret of {name}",
-        name=name,
+        title=f"New secret of {row.name}",
+        name=row.name,
         secret=secret,
+        overlaps=row.previous_until is not None,
         noun=noun,
         back=back,
     )

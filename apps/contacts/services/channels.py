@@ -24,7 +24,7 @@ from arbor.adapters.webhook import check_url, redact_url
 from arbor.contacts.ports import DeliverableMessage
 from arbor.contacts.signing import new_secret, open_secret, seal_secret
 from arbor.contacts.values import Audience, ChannelKind
-from arbor.errors import Invalid, NotFound
+from arbor.errors import DeliveryFailed, Invalid, NotFound, SealBroken
 from arbor.ids import uuid7
 
 NAME_LENGTH = 60
@@ -140,7 +140,11 @@ def redact_target(row: Channel | OutboxMessage) -> str:
 
 
 def create_test_message(channel: Channel, *, actor: str) -> DeliverableMessage:
-    """Create a test message of a channel, and audit the test."""
+    """Create a test message of a channel, and audit the test. Raises DeliveryFailed for a secret that cannot be opened."""
+    try:
+        secret = secret_of(channel)
+    except SealBroken as error:
+        raise DeliveryFailed(str(error), final=True) from error
     _audit(channel, actor, f"tried the channel {channel.name}")
     message_id = uuid7()
     return DeliverableMessage(
@@ -153,7 +157,7 @@ def create_test_message(channel: Channel, *, actor: str) -> DeliverableMessage:
         content=f"If you read this, the channel {channel.name} works. No agent wrote it, and nothing is asked of you.",
         heartbeat="",
         at=timezone.now(),
-        secret=secret_of(channel),
+        secret=secret,
     )
 
 

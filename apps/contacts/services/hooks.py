@@ -119,7 +119,8 @@ def switch_hook(*, hook_id: UUID, active: bool, actor: str) -> Hook:
 def rotate_hook_secret(
     *, hook_id: UUID, actor: str, secret: str = "", overlap: timedelta = OVERLAP
 ) -> HookWithSecret:
-    """Give a hook a new secret: the sender's own, or one that Arbor generates. The one before is valid for `overlap` more.
+    """Give a hook a new secret: the sender's own, or one that Arbor generates. The one before is valid for `overlap` more, if it can be
+    opened.
 
     Raises Invalid, NotFound.
     """

@@ -82,7 +82,7 @@ def switch_webhook(*, webhook_id: UUID, active: bool, actor: str) -> SignalWebho
 
 @transaction.atomic
 def rotate_webhook_secret(*, webhook_id: UUID, actor: str) -> WebhookWithSecret:
-    """Give a webhook a new secret. For OVERLAP, the previous secret signs its requests too. Raises NotFound."""
+    """Give a webhook a new secret. For OVERLAP, the previous secret signs its requests too, if it can be opened. Raises NotFound."""
     webhook, secret = _lock_webhook(webhook_id), new_standard_secret()
     rotate_secret(webhook, secret, overlap=OVERLAP)
     _audit(webhook, actor, f"rotated the secret of the webhook {webhook.name}")

@@ -11,7 +11,7 @@ from django.utils import timezone
 from apps.contacts.models import Hook, SignalWebhook
 from apps.tenants.keys import master_keys
 from arbor.contacts.signing import open_secret, seal_secret
-from arbor.errors import Invalid
+from arbor.errors import Invalid, SealBroken
 
 #: The time for which the secret before is valid too, unless another is asked for.
 OVERLAP = timedelta(days=1)
@@ -40,13 +40,21 @@ class SecretPair:
 
 
 def rotate_secret(row: Hook | SignalWebhook, new: str, *, overlap: timedelta) -> None:
-    """Store a new secret of a locked row; the one before stays valid for `overlap`. Raises Invalid, SealBroken."""
+    """Store a new secret of a locked row; the one before stays valid for `overlap`, unless it cannot be opened. Raises Invalid."""
     if not timedelta(0) <= overlap <= LONGEST_OVERLAP:
         raise Invalid(f"the secret before stays valid for 0 to {LONGEST_OVERLAP.days} days, got {overlap}")
-    current = SecretPair.of(row).current
-    row.sealed_secret = seal_pair(SecretPair(current=new, previous=current if overlap else ""), row=row)
-    row.previous_until = timezone.now() + overlap if overlap else None
+    before = _current_secret(row) if overlap else ""
+    row.sealed_secret = seal_pair(SecretPair(current=new, previous=before), row=row)
+    row.previous_until = timezone.now() + overlap if before else None
     row.save(update_fields=["sealed_secret", "previous_until"])
+
+
+def _current_secret(row: Hook | SignalWebhook) -> str:
+    """Return the secret of a row; empty where it cannot be opened: a new one is the remedy."""
+    try:
+        return SecretPair.of(row).current
+    except SealBroken:
+        return ""
 
 
 def seal_pair(pair: SecretPair, *, row: Hook | SignalWebhook) -> dict[str, Any]:

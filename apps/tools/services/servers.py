@@ -26,7 +26,7 @@ from apps.tools.services.tools import set_agents
 from arbor.adapters.webhook import check_url, redact_url
 from arbor.authority.approvals import Suggestion
 from arbor.authority.grants import action_resource
-from arbor.errors import Invalid, NotFound, ToolFailed
+from arbor.errors import Invalid, NotFound, SealBroken, ToolFailed
 from arbor.ids import uuid7
 from arbor.tools.names import PREFIX, action_of, check_server_name, is_tool_action, server_of
 from arbor.tools.ports import ToolServerAddress
@@ -114,10 +114,10 @@ def refresh_server(*, server_id: UUID, tenant_id: UUID, actor: str) -> Refreshed
 
     Raises NotFound, and ToolFailed, which is stored with the server too.
     """
-    with tenant_transaction(tenant_id):
-        address = address_of(server_by_id(server_id))
-    release_connection()
     try:
+        with tenant_transaction(tenant_id):
+            address = address_of(server_by_id(server_id))
+        release_connection()
         listing = tool_client().list_tools(address, deadline_s=settings.ARBOR_MCP_DEADLINE_S)
     except ToolFailed as error:
         with tenant_transaction(tenant_id):
@@ -176,12 +176,17 @@ def lock_server(server_id: UUID) -> ToolServer:
 
 
 def address_of(server: ToolServer) -> ToolServerAddress:
-    """Return the address of a server with its opened secret. Raises SealBroken."""
+    """Return the address of a server with its opened secret. Raises ToolFailed for a secret that cannot be opened."""
     if not server.sealed_secret:
         return ToolServerAddress(url=server.url)
-    opened = unseal_server_secret(
-        server.sealed_secret, keys=master_keys(), tenant_id=server.tenant_id, server_id=server.id
-    )
+    try:
+        opened = unseal_server_secret(
+            server.sealed_secret, keys=master_keys(), tenant_id=server.tenant_id, server_id=server.id
+        )
+    except SealBroken as error:
+        raise ToolFailed(
+            f"{error}; remove the tool server {server.name}, and add it with its secret"
+        ) from error
     return ToolServerAddress(url=server.url, secret=opened.raw.decode())
 
 

@@ -186,7 +186,8 @@ def rotate(name: str, *, secret_file: TextIO | None, tenant_slug: str | None) ->
     secret = _read_secret(secret_file)
     with tenant_transaction(tenant_of_name(Hook, name, tenant_slug)):
         new = rotate_hook_secret(hook_id=hook_by_name(name).id, actor=actor(), secret=secret)
-        return _secret_output(new, "has a new secret; the one before is valid for a day more")
+        overlap = "; the one before is valid for a day more" if new.hook.previous_until else ""
+        return _secret_output(new, f"has a new secret{overlap}")
 
 
 def delete(name: str, tenant_slug: str | None) -> Output:

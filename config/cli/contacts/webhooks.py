@@ -105,9 +105,10 @@ def rotate(name: str, tenant_slug: str | None) -> Output:
     with tenant_transaction(tenant_of_name(SignalWebhook, name, tenant_slug)):
         new = rotate_webhook_secret(webhook_id=webhook_by_name(name).id, actor=actor())
         line = row_to_dict(new.webhook, WEBHOOK_COLUMNS)
+    overlap = " For a day, requests are signed by the one before too." if new.webhook.previous_until else ""
     text = (
         f"[bold]{escape(new.webhook.name)}[/bold] has the new secret [bold]{escape(new.secret)}[/bold]: give this to the"
-        " receiver. It is not shown again. For a day, requests are signed by the one before too."
+        f" receiver. It is not shown again.{overlap}"
     )
     return Output({**line, "secret": new.secret}, text=text)
 

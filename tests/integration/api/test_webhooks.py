@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from apps.contacts.models import SignalWebhook
+from apps.contacts.models import Channel, SignalWebhook
 from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
 from tests.factories.contacts import HookDeliveryFactory
@@ -75,6 +75,17 @@ def test_a_secret_is_rotated_and_deliveries_are_listed(
     assert (viewer.post(resend).status_code, outsider.post(resend).status_code) == (403, 404)
     assert operator.post(resend).json()["status"] == "resending"
     assert operator.post(resend).status_code == 409
+
+
+def test_the_test_of_a_channel_says_that_its_secret_does_not_open(operator: Caller, tenant: Tenant) -> None:
+    payload = {"name": "desk", "kind": "webhook", "audience": "user", "target": "https://example.org/in"}
+    channel = operator.post("/channels", payload).json()["channel"]["id"]
+    with tenant_transaction(tenant.id):
+        row = Channel.objects.get(id=channel)
+        row.sealed_secret["k"] = "other"
+        row.save()
+    refused = operator.post(f"/channels/{channel}/test-message")
+    assert (refused.status_code, "master key other" in refused.json()["detail"]) == (502, True)
 
 
 def test_an_operator_manages_channels(operator: Caller, viewer: Caller, outsider: Caller) -> None:

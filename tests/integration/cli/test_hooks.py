@@ -51,6 +51,7 @@ def test_a_hook_is_created_changed_and_deleted(arbor: Arbor, vega: str) -> None:
     rotated = arbor("contact", "hook", "rotate", "ops")
     assert "whsec_" in rotated.out
     assert made["secret"] not in rotated.out
+    assert "the one before is valid for a day more" in " ".join(rotated.out.split())
     assert arbor("contact", "hook", "delete", "ops", "--json").json["deleted"]["name"] == "ops"
     missing = arbor("contact", "hook", "disable", "ops")
     assert (missing.code, "'ops'" in missing.err) == (1, True)

@@ -136,6 +136,13 @@ def test_a_hook_is_changed_switched_rotated_and_deleted(
     shown = text_of(operator.post(rotate))
     assert "whsec_" in shown
     assert made.secret not in shown
+    assert "The one before is valid for a day more" in shown
+    with tenant_transaction(world.tenant.id):
+        # As another master key leaves it.
+        Hook.objects.filter(id=made.hook.id).update(sealed_secret={})
+    shown = text_of(operator.post(rotate))
+    assert "whsec_" in shown
+    assert "The one before" not in shown
     assert "ops is deleted" in text_of(operator.post(act, {"act": "delete"}, follow=True))
     with tenant_transaction(world.tenant.id):
         assert not HookDelivery.objects.filter(hook_id=hook.id).exists()

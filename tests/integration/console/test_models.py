@@ -270,6 +270,15 @@ def test_one_key_of_a_tenant_is_tried_at_a_time(
     assert "works and is stored" in connect(owner, provider)
 
 
+def test_a_key_that_does_not_open_is_refused(owner: Client, tenant: Tenant, provider: ProviderServer) -> None:
+    connect(owner, provider)
+    with tenant_transaction(tenant.id):
+        row = ProviderKey.objects.get()
+        row.sealed_key["k"] = "another"
+        row.save()
+    assert "enter the key of openai again" in act(owner, "try", provider="openai")
+
+
 def test_a_stored_key_is_tried_again(owner: Client, provider: ProviderServer) -> None:
     connect(owner, provider)
     assert "openai answers. It lists 2 models." in act(owner, "try", provider="openai")

@@ -189,6 +189,11 @@ def test_an_unreadable_secret_is_a_failure(
     assert run_posts(messages) == [0]
     assert "sealed" in reload(webhook).last_error
     assert web.requests == []
+    with tenant_transaction(agent.tenant_id):
+        rotate_webhook_secret(webhook_id=webhook.id, actor="test")
+    assert reload(webhook).previous_until is None
+    make_due(webhook)
+    assert run_posts(messages) == [1]
 
 
 def test_an_unexpected_error_counts_as_a_failure(

@@ -12,13 +12,14 @@ from apps.authority.services.modes import set_mode
 from apps.fleet.identities import suspend_identity
 from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
-from apps.tools.models import Tool
+from apps.tools.models import Tool, ToolServer
 from apps.tools.services.calls import call_tool
 from apps.tools.services.listing import relist_tool
+from apps.tools.services.servers import refresh_server
 from apps.tools.services.tools import allow_tool, tool_by_action
 from arbor.authority.grants import action_resource
 from arbor.authority.modes import TrustMode
-from arbor.errors import ToolSuspended
+from arbor.errors import ToolFailed, ToolSuspended
 from arbor.tools.calls import ToolRequest
 from arbor.tools.ports import Listing
 from arbor.tools.status import ToolStatus
@@ -116,3 +117,22 @@ def test_a_tool_that_is_gone_fails_with_a_reason(
     assert "weather no longer lists the tool" in first_action(agent)["summary"]
     with tenant_transaction(tenant.id):
         assert Tool.objects.get(id=tool.id).status == ToolStatus.MISSING
+
+
+def test_a_secret_that_does_not_open_fails_the_action(
+    run: Run, agent: Agent, tenant: Tenant, weather: RunningServer
+) -> None:
+    tool = allow_forecast(tenant, weather)
+    with tenant_transaction(tenant.id):
+        sealed = tool.server.sealed_secret
+        ToolServer.objects.update(sealed_secret={**sealed, "k": "another"})
+
+    run(reply_calling(harbour="Bergen"), REST)
+
+    action = first_action(agent)
+    assert (action["outcome"], weather.calls) == ("failure", [])
+    assert "remove the tool server weather, and add it with its secret" in action["summary"]
+    with pytest.raises(ToolFailed, match="sealed under the master key another"):
+        refresh_server(server_id=tool.server_id, tenant_id=tenant.id, actor="test")
+    with tenant_transaction(tenant.id):
+        assert "master key another" in ToolServer.objects.get().last_error
