@@ -18,6 +18,8 @@ from arbor.selves.values import QUALITIES, SOURCE_LENGTH, TEXT_LENGTH, check_sha
 
 #: Seed 000, "Proposal Queue".
 MAX_PENDING = 20
+#: The most proposals in a prompt (the origin of seed 000). While as many wait for a decision, a prompt asks for no further ones.
+PROPOSALS_SHOWN = 5
 #: The confidence of a person's proposal unless the person gives another.
 PERSON_CONFIDENCE = 0.7
 #: The confidence that acceptance adds (seed 000).
