@@ -70,7 +70,8 @@ def _age(record: Record, text: str) -> timedelta | None:
         days = math.nan
     least = _MIN_DAYS.get(record, 0.0)
     if days != 0 and not least <= days <= _MAX_DAYS:
+        possible = f"0 (for ever) or {least:g} to" if least else "0 (for ever) to"
         raise ConfigurationInvalid(
-            f"{setting_of(record)} must be 0 (for ever) or {least:g} to {_MAX_DAYS:g} days, got {text!r}"
+            f"{setting_of(record)} must be {possible} {_MAX_DAYS:g} days, got {text!r}"
         )
     return timedelta(days=days) or None

@@ -12,6 +12,10 @@ if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
 
+#: The largest number in a list.
+MAX_COUNT = 999_999_999
+
+
 def name_values(text: str, *, setting: str) -> Iterator[tuple[str, str, str]]:
     """Yield each entry of a list with its name and its value, which is empty without an equals sign.
 
@@ -24,6 +28,13 @@ def name_values(text: str, *, setting: str) -> Iterator[tuple[str, str, str]]:
             raise ConfigurationInvalid(f"{setting} names {name} twice; name it once")
         names.add(name)
         yield entry, name, value
+
+
+def parse_count(text: str) -> int | None:
+    """Return the number from 1 to MAX_COUNT that a text writes in digits; None for another text."""
+    if not text.isascii() or not text.isdecimal() or len(text) > len(str(MAX_COUNT)):
+        return None
+    return int(text) or None
 
 
 def parse_weights_of[W: DataclassInstance](text: str, *, setting: str, default: W, highest: float) -> W:

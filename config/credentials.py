@@ -132,8 +132,10 @@ def without_password(url: str) -> str:
     return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
 
 
-#: Secrets that only the environment can set; all others can also be generated or derived.
-SET_ONLY = (
+#: Secrets that the installation passes on only where they are set. Without them, SECRET_KEY is derived from the master key, and
+#: `arbor up` and `arbor prepare` generate the operator's password; the others are then missing. Addresses and master keys that are not
+#: set are derived or generated.
+PASSED_ON_IF_SET = (
     "SECRET_KEY",
     "OPENAI_API_KEY",
     "OPENROUTER_API_KEY",
@@ -152,7 +154,7 @@ def installation_secrets(servers: Mapping[str, str] | None = None) -> dict[str, 
     `servers` are the addresses of embedded servers with their passwords; None: those of a running `arbor up`, if any.
     """
     urls: ServerUrls = server_urls(data_dir())
-    found = {name: secret(name) for name in SET_ONLY}
+    found = {name: secret(name) for name in PASSED_ON_IF_SET}
     found |= _master_keys()
     found["DATABASE_URL"] = (servers or {}).get("database_url") or owner_url(urls)
     found["CELERY_BROKER_URL"] = (servers or {}).get("broker_url") or broker_url(urls)

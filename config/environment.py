@@ -27,7 +27,7 @@ _MAX_NUMBER = 999_999_999
 _KINDS: dict[object, str] = {
     bool: "true or false",
     int: "a whole number",
-    float: "a number",
+    float: f"a number below {_MAX_NUMBER:,}",
     dict: "NAME=VALUE, separated by commas",
 }
 

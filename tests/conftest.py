@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import socket
+import sys
 from collections.abc import Iterator
 from ipaddress import ip_address
 from typing import Any
@@ -68,3 +69,13 @@ def _no_call_leaves_this_machine() -> Iterator[None]:
         patch.setattr(socket.socket, "connect", connect)
         patch.setattr(socket.socket, "connect_ex", connect_ex)
         yield
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _idle_connections_are_closed_at_the_end() -> Iterator[None]:
+    """Close the connections of the process's clients: Python warns of each socket that is open at its end."""
+    yield
+    transport = sys.modules.get("arbor.adapters.transport")
+    for client in (transport.shared_client, transport.public_client) if transport else ():
+        if client.cache_info().currsize:
+            client().close()

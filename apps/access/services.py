@@ -15,7 +15,7 @@ from apps.agents.services.lookup import agent_by_id
 from apps.audit.models import AuditAction
 from apps.audit.services import record
 from apps.tenants.models import Role, TenantStatus
-from apps.tenants.names import insert_named_row
+from apps.tenants.names import insert_named_row, list_names
 from apps.tenants.scope import current_tenant, tenant_transaction
 from apps.tenants.statements import fetch
 from arbor.access import USE_STORED_EVERY, generate_token, parse_token
@@ -137,7 +137,7 @@ def token_by_name(name: str) -> ApiToken:
     rows: QuerySet[ApiToken] = ApiToken.objects.filter(revoked_at=None)
     row = rows.filter(Q(name=name) | Q(prefix=name)).first()
     if row is None:
-        known = ", ".join(rows.values_list("name", flat=True)[:20]) or "none"
+        known = list_names(rows.values_list("name", flat=True), none="none")
         raise NotFound(f"there is no API token {name!r}; there is: {known}")
     return row
 

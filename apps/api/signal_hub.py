@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from uuid import UUID
 from weakref import WeakKeyDictionary
@@ -154,10 +154,13 @@ async def live_signals(
     Signals that are committed while the stream catches up wait in the pages of the listener.
     """
     loop = asyncio.get_running_loop()
-    cursor, listener.behind = after, True
-    #: The time of the first failure of an outage, or of the latest keep-alive during the outage.
-    silent_since: float | None = None
+    cursor, listener.behind, is_away = after, True, False
+    #: The time of the latest signal or keep-alive: signals that are not wanted end no silence.
+    silent_since = loop.time()
     while not listener.ended:
+        if loop.time() - silent_since >= SILENCE_S:
+            yield None
+            silent_since = loop.time()
         if listener.behind:
             listener.behind = False
             try:
@@ -165,29 +168,25 @@ async def live_signals(
             except (OperationalError, InterfaceError) as error:
                 # As in the reader: the stream stays open and misses nothing.
                 listener.behind = True
-                if silent_since is None:
+                if not is_away:
                     tenant_id = str(listener.access.tenant_id)
                     log.warning("signal_read_failed", tenant_id=tenant_id, error=str(error))
-                    silent_since = loop.time()
-                elif loop.time() - silent_since >= SILENCE_S:
-                    yield None
-                    silent_since = loop.time()
+                is_away = True
                 await asyncio.sleep(POLL_S)
                 continue
-            silent_since = None
+            is_away = False
             listener.behind = listener.behind or page.more
         elif listener.pages:
             page = listener.pages.popleft()
         else:
             listener.news.clear()
-            try:
-                await asyncio.wait_for(listener.news.wait(), SILENCE_S)
-            except TimeoutError:
-                yield None
+            with suppress(TimeoutError):
+                await asyncio.wait_for(listener.news.wait(), silent_since + SILENCE_S - loop.time())
             continue
         for record in page.signals:
             if record.cursor > cursor and wanted.passes(record):
                 yield record
+                silent_since = loop.time()
         cursor = max(cursor, page.cursor)
 
 

@@ -17,7 +17,7 @@ from prometheus_client.registry import Collector
 
 from apps.console.access import is_platform_operator
 from apps.heartbeats.services.reports.status import FleetStatus, fleet_status
-from apps.memories.services.jobs.health import OFF
+from apps.memories.services.jobs.health import MAX_COUNTED, OFF
 from arbor.memory.maintenance.health import HealthState
 
 _CLOSED = (
@@ -122,7 +122,11 @@ def _usage_metrics(fleet: FleetStatus) -> Iterator[Metric]:
 def _maintenance_metrics(health: Mapping[str, Any]) -> Iterator[Metric]:
     figures, jobs = health["figures"], health["jobs"]
     yield _gauge_of_rows(
-        "arbor_maintenance_backlog", "Rows that wait for maintenance.", "figure", figures, "count"
+        "arbor_maintenance_backlog",
+        f"Rows that wait for maintenance; most counts stop at {MAX_COUNTED}.",
+        "figure",
+        figures,
+        "count",
     )
     yield _gauge_of_rows(
         "arbor_maintenance_judged",

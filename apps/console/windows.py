@@ -37,10 +37,15 @@ class BoundedList(ChangeList):  # type: ignore[misc]
     #: The number of latest rows that the filters look through; 0: all rows.
     rows_filtered = 0
     rows_exported = ROWS_EXPORTED
+    #: Whether the rows can be filtered by agent, which has an index.
+    has_agent_filter = False
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
         self.title = capfirst(self.opts.verbose_name_plural)
+        self.has_agent_filter = any(
+            isinstance(entry, tuple) and entry[0] == "agent" for entry in self.list_filter
+        )
 
     def get_queryset(self, request: HttpRequest, exclude_parameters: Any = None) -> QuerySet[Any]:
         """Return the filtered rows; of the latest rows only, if the filters have no index."""

@@ -60,7 +60,7 @@ def limit_tenant(*, slug: str, limits: Mapping[str, int | Decimal | None], actor
         record_platform(
             action=AuditAction.OPERATOR_ACT,
             actor=actor,
-            message=f"limited what tenant {slug} may use in a day",
+            message=f"changed the daily limits of tenant {slug}",
             detail={"tenant_id": str(tenant.id)},
             change=change_of(before, limits),
         )

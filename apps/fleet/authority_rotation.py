@@ -27,7 +27,7 @@ from arbor.errors import TransitionIllegal
 
 #: Rows signed anew in one transaction, which locks them.
 BATCH = 500
-#: Errors in a report at most.
+#: Errors in a report at most, besides the number of others.
 _ERRORS_SHOWN = 20
 
 
@@ -89,10 +89,12 @@ def rotate_authority(*, actor: str, batch: int = BATCH) -> AuthorityRotation:
         endorsements, refused = endorsements + signed, refused + faults
         signed, faults = _sign_all(tenant_id, sign_grants_anew, batch)
         grants, refused = grants + signed, refused + faults
-    message = f"signed with the key {key.number} of the System Authority: {endorsements} endorsements, {grants} grants"
+    message = (
+        f"signed with the key {key.number} of the System Authority: {_counted(endorsements, grants, ', ')}"
+    )
     _record(actor, message, {"key": key.number, "endorsements": endorsements, "grants": grants})
     return AuthorityRotation(
-        number=key.number, endorsements=endorsements, grants=grants, refused=tuple(refused[:_ERRORS_SHOWN])
+        number=key.number, endorsements=endorsements, grants=grants, refused=_first_of(refused)
     )
 
 
@@ -108,7 +110,7 @@ def retire_authority(*, actor: str, force: bool = False) -> list[int]:
     used = [use for use in outdated if use.endorsements or use.grants]
     if used and not force:
         left = ", ".join(
-            f"the key {use.number} has signed {use.endorsements} endorsements and {use.grants} grants"
+            f"the key {use.number} has signed {_counted(use.endorsements, use.grants, ' and ')}"
             for use in used
         )
         raise TransitionIllegal(f"{left}: run `arbor keys authority rotate` first")
@@ -120,6 +122,19 @@ def retire_authority(*, actor: str, force: bool = False) -> list[int]:
     numbers = retire_authority_keys()
     _record(actor, f"retired keys of the System Authority: {', '.join(map(str, numbers))}", {"keys": numbers})
     return numbers
+
+
+def _first_of(refused: list[str]) -> tuple[str, ...]:
+    """Return the first errors, and how many others there are."""
+    others = len(refused) - _ERRORS_SHOWN
+    return (*refused[:_ERRORS_SHOWN], *([f"and {others:,} more"] if others > 0 else []))
+
+
+def _counted(endorsements: int, grants: int, separator: str) -> str:
+    return (
+        f"{endorsements} endorsement{'s' if endorsements != 1 else ''}{separator}"
+        f"{grants} grant{'s' if grants != 1 else ''}"
+    )
 
 
 def _sign_all(tenant_id: UUID, sign: Callable[..., SignedAnew], batch: int) -> tuple[int, list[str]]:

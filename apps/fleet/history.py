@@ -25,18 +25,18 @@ from apps.audit.services.chains import AuditChain
 from apps.audit.services.deletions import ACTOR, record_age_deletion
 from apps.authority.models import ActionApproval
 from apps.calls.models import CallStatus, DailyUsage, ExternalCall, LedgerEntry
-from apps.contacts.models import ChatSession, HookDelivery, OutboxMessage
+from apps.contacts.models import ChatMessage, ChatSession, HookDelivery, OutboxMessage, PartialReply
 from apps.fleet.authority_history import APPROVAL_HAS_ENDED, delete_approvals, delete_uncounted_uses
 from apps.fleet.goal_history import AGENTS_WITH_OLD_PROGRESS, PLAN_IS_OLD, delete_plans, delete_progress
 from apps.fleet.seeds.saving import sweep_saved_seeds
-from apps.goals.models import Plan, ProgressNote
+from apps.goals.models import GoalMemoryLink, Intent, Plan, PlanStep, ProgressNote
 from apps.heartbeats.models import Heartbeat
 from apps.memories.models import JobRun
 from apps.memories.services.jobs.job_runs import JobRunResult, run_job
 from apps.signals.models import SignalBatch
 from apps.tenants.models import ConsoleSession
 from apps.tenants.scope import APP, OPS, tenant_transaction
-from apps.workflows.models import WorkflowRun
+from apps.workflows.models import WorkflowRun, WorkflowStep
 from arbor.audit.deletions import DeletedRows
 from arbor.clock import Clock, SystemClock
 from arbor.contacts.hooks import UNSENT
@@ -98,6 +98,8 @@ class _Sweep:
     column: str
     #: The condition of rows that may go, in SQL.
     deletable: str = "true"
+    #: The models of rows that go with those of `model`, unless they are records of a kind of their own.
+    others: tuple[type[Model], ...] = ()
     step: _Step
 
 
@@ -282,7 +284,7 @@ def _deletion_record(deleted: list[tuple[UUID, datetime, str]]) -> dict[str, Any
     return {
         "action": AuditAction.AUDIT_DELETED,
         "actor": ACTOR,
-        "message": f"deleted {len(deleted)} audit records from {first:%Y-%m-%d} to {last:%Y-%m-%d}, by age",
+        "message": f"deleted {len(deleted):,} audit record{'s' if len(deleted) != 1 else ''} from {first:%Y-%m-%d} to {last:%Y-%m-%d}, by age",
         "detail": {
             "rows": DeletedRows.EVENTS.value,
             "from": first.isoformat(),
@@ -325,6 +327,7 @@ _SWEEPS = {
         model=Heartbeat,
         column="started_at",
         deletable=_HEARTBEAT_IS_OLD,
+        others=(Percept,),
         step=_delete_heartbeats,
     ),
     Record.CALLS: _Sweep(
@@ -339,6 +342,7 @@ _SWEEPS = {
         model=ChatSession,
         column="started_at",
         deletable="r.ended_at IS NOT NULL",
+        others=(ChatMessage, PartialReply),
         step=_delete_conversations,
     ),
     Record.MESSAGES: _Sweep(
@@ -356,17 +360,28 @@ _SWEEPS = {
         step=delete_approvals,
     ),
     Record.PLANS: _Sweep(
-        waiting=_AGENTS, model=Plan, column="ended_at", deletable=PLAN_IS_OLD, step=delete_plans
+        waiting=_AGENTS,
+        model=Plan,
+        column="ended_at",
+        deletable=PLAN_IS_OLD,
+        others=(PlanStep, Intent),
+        step=delete_plans,
     ),
     Record.PROGRESS: _Sweep(
-        waiting=AGENTS_WITH_OLD_PROGRESS, model=ProgressNote, column="at", step=delete_progress
+        waiting=AGENTS_WITH_OLD_PROGRESS,
+        model=ProgressNote,
+        column="at",
+        others=(GoalMemoryLink,),
+        step=delete_progress,
     ),
     Record.LEDGER: _Sweep(waiting=_TENANTS, model=LedgerEntry, column="at", step=_delete_ledger),
     Record.USAGE: _Sweep(waiting=_TENANTS, model=DailyUsage, column="day", step=_delete_usage),
     Record.AUDIT: _Sweep(
         waiting=_TENANTS, model=AuditEvent, column="at", deletable=_NO_PURGE, step=_delete_audit
     ),
-    Record.WORKFLOWS: _Sweep(waiting=_TENANTS, model=WorkflowRun, column="ended_at", step=_delete_runs),
+    Record.WORKFLOWS: _Sweep(
+        waiting=_TENANTS, model=WorkflowRun, column="ended_at", others=(WorkflowStep,), step=_delete_runs
+    ),
     Record.DELIVERIES: _Sweep(
         waiting=_TENANTS,
         model=HookDelivery,
@@ -379,11 +394,19 @@ _SWEEPS = {
 
 
 def history_sizes() -> dict[Record, int]:
-    """Return the bytes that each kind of record takes in the database, indexes included. One statement."""
-    records = list(_SWEEPS)
-    tables = [_SWEEPS[record].model._meta.db_table for record in records]
+    """Return the bytes that each kind of record takes in the database, with the rows that go with it and indexes. One statement."""
+    owners = [
+        (record, model._meta.db_table)
+        for record, sweep in _SWEEPS.items()
+        for model in (sweep.model, *sweep.others)
+    ]
     with connections[OPS].cursor() as cursor:
         cursor.execute(
-            "SELECT pg_total_relation_size(name::regclass) FROM unnest(%s::text[]) AS name", [tables]
+            "SELECT pg_total_relation_size(name::regclass) FROM unnest(%s::text[]) WITH ORDINALITY AS t (name, place) ORDER BY place",
+            [[table for _, table in owners]],
         )
-        return dict(zip(records, (int(size) for (size,) in cursor.fetchall()), strict=True))
+        sizes = [int(size) for (size,) in cursor.fetchall()]
+    found = dict.fromkeys(_SWEEPS, 0)
+    for (record, _), size in zip(owners, sizes, strict=True):
+        found[record] += size
+    return found

@@ -21,6 +21,7 @@ from apps.tenants.services import require_active
 from arbor.agents.endorsement import EndorsementStatus
 from arbor.agents.lifecycle import AgentStatus
 from arbor.errors import Invalid
+from arbor.quotations import clip_line
 from arbor.signals import SignalName, signal
 
 #: Agents at most that `pause_all_agents` records as paused before, so that `resume_all_agents` leaves them paused.
@@ -48,7 +49,7 @@ def pause_all_agents(*, actor: str, reason: str = "") -> int:
         record(
             action=AuditAction.AGENT_PAUSED,
             actor=actor,
-            message=f"paused all {len(agents)} active agents{_because(reason)}",
+            message=f"paused all active agents ({len(agents):,}){_because(reason)}",
             detail={
                 "act": _PAUSE,
                 "agents": len(agents),
@@ -62,7 +63,7 @@ def pause_all_agents(*, actor: str, reason: str = "") -> int:
 def resume_all_agents(*, actor: str) -> int:
     """Resume the agents of the current tenant that the last `pause_all_agents` paused, and return their number.
 
-    Agents that were paused alone, before or since, stay paused; after an earlier resumption, no agent is resumed. The next heartbeat of
+    Agents that were paused alone, before (MAX_REMEMBERED of them) or since, stay paused; after an earlier resumption, no agent is resumed. The next heartbeat of
     each resumed agent is at a random time within its interval. Raises TransitionIllegal for a suspended tenant.
     """
     with transaction.atomic(using=APP):
@@ -85,7 +86,7 @@ def resume_all_agents(*, actor: str) -> int:
         record(
             action=AuditAction.AGENT_RESUMED,
             actor=actor,
-            message=f"resumed {len(agents)} paused agents",
+            message=f"resumed {len(agents):,} paused agent{'s' if len(agents) != 1 else ''}",
             detail={"act": _RESUME, "agents": len(agents)},
         )
         _emit_each(SignalName.AGENT_RESUMED, agents, actor=actor)
@@ -112,7 +113,7 @@ def suspend_all_tenants(*, actor: str, reason: str) -> list[str]:
         record_platform(
             action=AuditAction.OPERATOR_ACT,
             actor=actor,
-            message=f"suspended all {len(slugs)} active tenants{_because(reason)}",
+            message=f"suspended all active tenants ({len(slugs):,}){_because(reason)}",
             detail={"act": _SUSPEND, "tenants": [*earlier, *slugs]},
         )
     return slugs
@@ -127,7 +128,7 @@ def resume_all_tenants(*, actor: str) -> list[str]:
         record_platform(
             action=AuditAction.OPERATOR_ACT,
             actor=actor,
-            message=f"resumed {len(slugs)} tenants that were suspended together",
+            message=f"resumed the tenants that were suspended together ({len(slugs):,})",
             detail={"act": _RESUME, "tenants": slugs},
         )
     return slugs
@@ -189,5 +190,5 @@ def _last_pause() -> AuditEvent | None:
 
 
 def _because(reason: str) -> str:
-    line = " ".join(reason.split())
-    return f": {line[:300]}" if line else ""
+    line = clip_line(reason, 300)
+    return f": {line}" if line else ""

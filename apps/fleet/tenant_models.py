@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from uuid import UUID
 
 from django.db import connections, transaction
@@ -38,6 +39,8 @@ from arbor.models.retry import RetryPolicy
 
 #: Seconds that a person waits for a provider's answer to one request.
 TRIAL_DEADLINE_S = 10.0
+#: Agents that an error names, because their skills do not fit a model.
+_FAULTS_NAMED = 5
 #: The tenants whose trial is under way in this process: slow servers of one tenant must not occupy all of its threads.
 _trying: set[UUID] = set()
 _trying_lock = threading.Lock()
@@ -111,7 +114,7 @@ def set_default_model(*, tenant_id: UUID, model: str, actor: str) -> Tenant:
     handle = str(Handle.parse_input(model)) if model.strip() else ""
     if handle and not _can_call(tenant_id, handle):
         provider = handle.partition("/")[0]
-        raise Invalid(f"there is no key of {provider}: enter one first")
+        raise Invalid(f"there is no key or address of {provider}: enter it first")
     return _write_default(tenant_id, handle, actor, must_fit=True)
 
 
@@ -150,7 +153,10 @@ def _require_fitting_skills(tenant_id: UUID, handle: str) -> None:
 
 
 def _find_skill_fault(tenant: Tenant) -> str:
-    """Return why the skills of agents without a model of their own do not fit the tenant's changed default; empty if they fit."""
+    """Return why the skills of agents without a model of their own do not fit the tenant's changed default; empty if they fit.
+
+    The first `_FAULTS_NAMED` agents are named, and the others counted.
+    """
     faults = []
     with tenant_transaction(tenant.id):
         agents = list(Agent.objects.filter(model="", active_skills__isnull=False).distinct().order_by("id"))
@@ -160,7 +166,8 @@ def _find_skill_fault(tenant: Tenant) -> str:
                 check_agents_have_room([agent], changed={})
             except LimitReached as error:
                 faults.append(str(error))
-    return "; ".join(faults)
+    others = len(faults) - _FAULTS_NAMED
+    return "; ".join([*faults[:_FAULTS_NAMED], *([f"and so of {others:,} more"] if others > 0 else [])])
 
 
 def _use_latest_skills(tenant_id: UUID, actor: str) -> None:
@@ -190,9 +197,10 @@ def _handle(provider: Provider, model: str) -> str:
 
 def _suggest_handle(own: Credentials, provider: Provider, listed: tuple[str, ...]) -> str:
     """Return the handle of the provider's small model if it is listed, or of the only listed model; else empty."""
-    known = default_handle(own)
-    if known.removeprefix(f"{provider}/") in listed:
-        return known
+    # Another server may list OpenAI's small model too.
+    for known in (default_handle(own), default_handle(replace(own, openai_base_url=""))):
+        if known.removeprefix(f"{provider}/") in listed:
+            return known
     return f"{provider}/{listed[0]}" if len(listed) == 1 else ""
 
 

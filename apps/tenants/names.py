@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.db import IntegrityError, transaction
 from django.db.models import QuerySet
 
@@ -40,7 +42,12 @@ def find_by_name[M: TenantModel](rows: QuerySet[M], name: str, *, noun: str, adv
     """Find a row by its name. Raises NotFound with the names that exist, or with the advice where there are none."""
     row = rows.filter(name=name.strip()).first()
     if row is None:
-        names = rows.order_by("name").values_list("name", flat=True)[:_LISTED]
-        known = ", ".join(names) or f"none yet; {advice}"
+        known = list_names(rows.order_by("name").values_list("name", flat=True), none=f"none yet; {advice}")
         raise NotFound(f"there is no {noun} {name[:_QUOTED]!r}; there is: {known}")
     return row
+
+
+def list_names(names: QuerySet[Any, str], *, none: str) -> str:
+    """Return the first names for an error, and whether there are others; `none` where there are no names."""
+    known = list(names[: _LISTED + 1])
+    return ", ".join([*known[:_LISTED], *(["and others"] if len(known) > _LISTED else [])]) or none

@@ -12,6 +12,7 @@ from django.db import connections, models
 from psycopg import sql
 
 from apps.tenants.checks import tenant_models
+from apps.tenants.policy_catalog import PolicyCatalog, PolicyKey
 from apps.tenants.scope import ACCOUNTS, APP, OPS, SERVING, TENANT_SETTING, USER_SETTING
 
 # No sub-select, which would add two nodes to the plan for each table. As each statement has `tenant_id = …` too, the
@@ -25,9 +26,15 @@ ALL_ROWS = sql.SQL("true")
 
 
 class StatementBatch:
-    """Statements that are sent in one round trip: protecting an installation takes eight hundred."""
+    """Statements that are sent in one round trip: protecting an installation takes eight hundred.
 
-    def __init__(self) -> None:
+    What the catalog has already gets no statement, because most statements lock their table against all other use.
+    """
+
+    def __init__(self, catalog: PolicyCatalog) -> None:
+        self.catalog = catalog
+        #: The statements that create policies.
+        self.new_policies: dict[PolicyKey, str] = {}
         self._all: list[sql.Composable] = []
 
     def add(self, statement: LiteralString, *parts: str | sql.Composable) -> None:
@@ -59,24 +66,29 @@ def role_of(alias: str) -> sql.Identifier:
 
 def force_row_security(statements: StatementBatch, table: str) -> None:
     """Enable row-level security on a table, for its owner too."""
-    statements.add(
-        "ALTER TABLE {0} ENABLE ROW LEVEL SECURITY; ALTER TABLE {0} FORCE ROW LEVEL SECURITY", table
-    )
+    if table not in statements.catalog.secured:
+        statements.add(
+            "ALTER TABLE {0} ENABLE ROW LEVEL SECURITY; ALTER TABLE {0} FORCE ROW LEVEL SECURITY", table
+        )
 
 
 def create_policy(statements: StatementBatch, table: str, policy: RowPolicy) -> None:
-    """Create or replace a policy. A policy for INSERT alone has a check instead of a filter."""
-    statements.add("DROP POLICY IF EXISTS {} ON {}", policy.name, table)
-    statements.add(
-        "CREATE POLICY {} ON {} AS {} FOR {} TO {} {} ({})",
-        policy.name,
-        table,
+    """Create a policy, or replace one that differs. A policy for INSERT alone has a check instead of a filter."""
+    create = sql.SQL("CREATE POLICY {} ON {} AS {} FOR {} TO {} {} ({})").format(
+        sql.Identifier(policy.name),
+        sql.Identifier(table),
         sql.SQL(policy.kind),
         sql.SQL(policy.command),
         policy.role,
         sql.SQL("WITH CHECK" if policy.command == "INSERT" else "USING"),
         policy.using,
     )
+    key = (table, policy.name)
+    if statements.catalog.has_policy(key, create.as_string()):
+        return
+    statements.add("DROP POLICY IF EXISTS {} ON {}", policy.name, table)
+    statements.add("{}", create)
+    statements.new_policies[key] = create.as_string()
 
 
 def limit_deletion(statements: StatementBatch, model: type[models.Model]) -> None:

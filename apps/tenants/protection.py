@@ -32,6 +32,7 @@ from apps.tenants.policies import (
     protect_installation_tables,
     role_of,
 )
+from apps.tenants.policy_catalog import comment_policies, read_policy_catalog
 from apps.tenants.role_passwords import scram_verifier
 from apps.tenants.scope import APP, OPS, OWNER, SERVING
 from apps.tenants.vector_indexes import create_vector_indexes
@@ -47,7 +48,7 @@ def protect() -> list[str]:
     """Create or change roles, privileges, policies and keys as the models require; return the newly protected tables.
 
     Runs as the owner, in one transaction, under a lock that serializes concurrent migrations. While other processes run, the
-    transaction may deadlock, since it locks all tables; it is repeated then.
+    transaction may deadlock, since it locks the tables that it changes; it is repeated then.
     """
     for _ in range(_TRIES - 1):
         try:
@@ -64,7 +65,7 @@ def _protect() -> list[str]:
         cursor.execute("SELECT pg_advisory_xact_lock(hashtext('arbor.protect'))")
         existing = set(connections[OWNER].introspection.table_names(cursor))
         _create_roles(cursor)
-        statements = StatementBatch()
+        statements = StatementBatch(read_policy_catalog(cursor))
         constraints = _constraints(cursor)
         migrated = [model for model in tenant_models() if model._meta.db_table in existing]
         # A reference needs the key of the table that it refers to.
@@ -78,6 +79,7 @@ def _protect() -> list[str]:
         protect_installation_tables(statements, existing)
         create_vector_indexes(statements, migrated)
         statements.run(cursor)
+        comment_policies(cursor, statements.new_policies)
         seed_statistics(cursor, migrated)
     return new
 

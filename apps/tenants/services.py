@@ -9,7 +9,7 @@ from django.core.validators import slug_re
 from django.db import IntegrityError, transaction
 
 from apps.tenants.models import NAME_LENGTH, SLUG_LENGTH, Membership, Role, Tenant, TenantStatus, User
-from apps.tenants.names import valid_row_name
+from apps.tenants.names import list_names, valid_row_name
 from apps.tenants.scope import OPS, current_tenant, user_transaction
 from arbor.errors import AlreadyExists, Invalid, NotFound, TransitionIllegal
 
@@ -45,7 +45,7 @@ def tenant_by_slug(slug: str) -> Tenant:
     """Return the tenant. Raises NotFound with the slugs that exist."""
     tenant = Tenant.objects.using(OPS).filter(slug=slug).first()
     if tenant is None:
-        known = ", ".join(all_slugs()) or "none yet"
+        known = list_names(Tenant.objects.using(OPS).values_list("slug", flat=True), none="none yet")
         raise NotFound(f"there is no tenant {slug!r}; there is: {known}")
     return tenant
 

@@ -33,10 +33,13 @@ def create_vector_indexes(statements: StatementBatch, tenant_models: Iterable[ty
     dimension = int(settings.ARBOR_EMBEDDING_DIMENSION)
     for model in tenant_models:
         for index in getattr(model, "vector_indexes", ()):
+            name = f"{index.name}_{dimension}"
+            if name in statements.catalog.indexes:
+                continue
             statements.add(
                 "CREATE INDEX IF NOT EXISTS {} ON {} USING hnsw (({}::halfvec({})) halfvec_cosine_ops)"
                 " WHERE {} AND vector_dims({}) = {}",
-                f"{index.name}_{dimension}",
+                name,
                 model._meta.db_table,
                 index.column,
                 sql.Literal(dimension),

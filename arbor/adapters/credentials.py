@@ -13,6 +13,9 @@ from arbor.models.handles import REFLEX_HANDLE, Provider
 from arbor.models.slots import HOSTED_CALLS, SELF_HOSTED_CALLS, VLLM_CALLS
 
 OPENAI_BASE_URL = "https://api.openai.com/v1"
+_OPENAI_DOMAIN = "openai.com"
+#: The model of a server at OPENAI_BASE_URL where no setting names one; llama.cpp accepts any name.
+SERVER_HANDLE = "openai/default"
 #: Seconds for a whole call. A self-hosted server that computes two replies on a few cores takes minutes for each.
 HOSTED_DEADLINE_S = 90.0
 SELF_HOSTED_DEADLINE_S = 300.0
@@ -42,7 +45,7 @@ class Credentials:
             value = getattr(self, name)
             if name.endswith("_url") and value and not _is_http_url(value):
                 raise ConfigurationInvalid(
-                    f"{name.upper()} must be an http:// or https:// address with a host"
+                    f"{name.upper()} must be an http:// or https:// address with a host, and with a port from 1 to 65535 if any"
                 )
             if not all("!" <= character <= "~" for character in value):
                 raise ConfigurationInvalid(
@@ -54,7 +57,9 @@ class Credentials:
         except ValueError:
             is_usable = False
         if not is_usable:
-            raise ConfigurationInvalid("OLLAMA_HOST must be host:port or an http:// or https:// address")
+            raise ConfigurationInvalid(
+                "OLLAMA_HOST must be host:port or an http:// or https:// address, with a port from 1 to 65535 if any"
+            )
 
     @property
     def openai_headers(self) -> dict[str, str]:
@@ -146,6 +151,12 @@ def is_self_hosted(base_url: str) -> bool:
     return not address.is_global
 
 
+def _has_other_server(credentials: Credentials) -> bool:
+    """Return whether OPENAI_BASE_URL names another server than OpenAI's, which hardly has OpenAI's models."""
+    host = (urlsplit(credentials.openai_base_url).hostname or "").rstrip(".")
+    return bool(host) and host != _OPENAI_DOMAIN and not host.endswith(f".{_OPENAI_DOMAIN}")
+
+
 def _is_http_url(value: str) -> bool:
     try:
         parts = urlsplit(value)
@@ -157,13 +168,16 @@ def _is_http_url(value: str) -> bool:
 
 #: The models for agents that name none: the first one whose setting is configured. They are small and cheap, because
 #: a fleet has heartbeats day and night.
-_DEFAULTS: tuple[tuple[Callable[[Credentials], str], str], ...] = (
-    (lambda credentials: credentials.openai_api_key, "openai/gpt-6-luna"),
+_DEFAULTS: tuple[tuple[Callable[[Credentials], str | bool], str], ...] = (
+    (
+        lambda credentials: credentials.openai_api_key and not _has_other_server(credentials),
+        "openai/gpt-6-luna",
+    ),
+    (lambda credentials: credentials.openai_api_key, SERVER_HANDLE),
     (lambda credentials: credentials.anthropic_api_key, "anthropic/claude-haiku-5-5"),
     (lambda credentials: credentials.openrouter_api_key, "openrouter/openai/gpt-6-luna"),
     (lambda credentials: credentials.gemini_api_key, "gemini/gemini-flash-latest"),
-    # A self-hosted server serves the model that it was started with; llama.cpp accepts any name.
-    (lambda credentials: credentials.openai_base_url, "openai/default"),
+    (lambda credentials: credentials.openai_base_url, SERVER_HANDLE),
     (lambda credentials: credentials.ollama_host, "ollama/llama3.2"),
 )
 

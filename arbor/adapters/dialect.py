@@ -14,7 +14,7 @@ from typing import Any
 import httpx
 
 from arbor.adapters.event_stream import ReplyAssembly, post_for_stream
-from arbor.adapters.exchange import ApiEndpoint, HttpReply, post_json
+from arbor.adapters.exchange import ApiEndpoint, HttpReply, post_json, timeout_error
 from arbor.adapters.faults import ProviderFault, error_for, fault_in
 
 
@@ -152,6 +152,8 @@ def negotiate(
     dialect = dialects.get(cache_key, first)
     while True:
         remaining_s = ends_at - time.monotonic()
+        if remaining_s <= 0:
+            raise timeout_error(endpoint, deadline_s)
         stream = assembly(dialect) if assembly is not None and dialect.streams else None
         if stream is None:
             answer = post_json(client, endpoint, body(dialect), deadline_s=remaining_s)

@@ -25,6 +25,7 @@ _BLOCK_NAMES = """
     figure footer form header hr html li main ol option p section summary table tbody tfoot thead ul
 """
 _BLOCKS = frozenset(_BLOCK_NAMES.split())
+_CELLS = frozenset({"td", "th"})
 
 
 def decode(content: bytes) -> str:
@@ -81,6 +82,8 @@ class _HtmlReader:
     #: The parts of the block that is being read, and of its table row.
     parts: list[str] = field(default_factory=list)
     cells: list[str] = field(default_factory=list)
+    #: The number of texts in the row before each open cell.
+    before: list[int] = field(default_factory=list)
     #: The numbers of open elements: skipped ones, `pre` and `tr`.
     skipped: int = 0
     lines: int = 0
@@ -109,11 +112,23 @@ class _HtmlReader:
         else:
             yield Block(kind=BlockKind.LINES if self.lines else BlockKind.PROSE, text=text.strip("\n"))
 
+    def begin_cell(self) -> Iterator[Block]:
+        """Yield the block before a cell of a table."""
+        yield from self.flush()
+        self.before.append(len(self.cells))
+
+    def end_cell(self) -> Iterator[Block]:
+        """Join the texts of the cell that ends here: an empty cell is one too, so that others keep their columns."""
+        yield from self.flush()
+        before = self.before.pop()
+        if self.rows:
+            self.cells[before:] = [" ".join(self.cells[before:])]
+
     def end_row(self) -> Iterator[Block]:
         """Yield the row of a table that ends here."""
         yield from self.flush()
         cells, self.cells = self.cells, []
-        if cells:
+        if any(cells):
             yield Block(kind=BlockKind.LINES, text=" | ".join(cells))
 
 
@@ -147,7 +162,9 @@ def _open(reader: _HtmlReader, tag: str) -> Iterator[Block]:
         reader.rows += 1
     elif tag == "br":
         reader.add("\n" if reader.lines else " ")
-    elif tag in _BLOCKS or tag in {"td", "th"}:
+    elif tag in _CELLS:
+        yield from reader.begin_cell()
+    elif tag in _BLOCKS:
         yield from reader.flush()
 
 
@@ -163,5 +180,7 @@ def _close(reader: _HtmlReader, tag: str) -> Iterator[Block]:
     elif tag == "tr":
         yield from reader.end_row()
         reader.rows -= 1
-    elif tag in _BLOCKS or tag in {"td", "th"}:
+    elif tag in _CELLS:
+        yield from reader.end_cell()
+    elif tag in _BLOCKS:
         yield from reader.flush()

@@ -43,7 +43,11 @@ def connect_embedder(
             raise ConfigurationInvalid(
                 f"{name} needs its server's address: ARBOR_EMBEDDING_URL, or, beside another model, ARBOR_EMBEDDING_URLS"
             )
-        endpoint = ApiEndpoint(provider="tei", url=f"{url.rstrip('/')}/embed", settings="ARBOR_EMBEDDING_URL")
+        endpoint = ApiEndpoint(
+            provider="tei",
+            url=f"{url.rstrip('/')}/embed",
+            settings="ARBOR_EMBEDDING_URL, or, beside another model, ARBOR_EMBEDDING_URLS",
+        )
         return tei_embedder(
             name=model, dimension=dimension, endpoint=endpoint, client=client or shared_client()
         )
@@ -65,5 +69,5 @@ def _openai_endpoint(name: str, credentials: Credentials, url: str) -> ApiEndpoi
         url=f"{(base_url or OPENAI_BASE_URL).rstrip('/')}/embeddings",
         auth=KeyAuth(SecretStr(key)) if key else None,
         headers=credentials.openai_headers,
-        settings="OPENAI_API_KEY, ARBOR_EMBEDDING_URL and the model's name",
+        settings="OPENAI_API_KEY, ARBOR_EMBEDDING_URL (beside another model: ARBOR_EMBEDDING_URLS) and the model's name",
     )

@@ -128,8 +128,8 @@ def post_json(
 ) -> HttpReply:
     """Send one request and read the whole answer, whatever its status.
 
-    Raises ModelTimeout when the deadline passes, ModelUnavailable when the server cannot be reached, breaks
-    off, or sends more than MAX_REPLY_BYTES, and ModelRejected for an address to which no request can be sent.
+    Raises ModelTimeout when the deadline passes, ModelUnavailable when the server cannot be reached, does not take the
+    request, breaks off, or sends more than MAX_REPLY_BYTES, and ModelRejected for an address to which no request can be sent.
     """
     return _exchange(client, endpoint, encode_json(body), deadline_s)
 
@@ -164,9 +164,13 @@ def translate_failures(endpoint: ApiEndpoint, *, deadline_s: float) -> Iterator[
     except httpx.ConnectTimeout as exc:
         if time.monotonic() - started < deadline_s:
             raise ModelUnavailable(f"{endpoint.provider} did not accept a connection in time") from exc
-        raise _timeout_error(endpoint, deadline_s) from exc
+        raise timeout_error(endpoint, deadline_s) from exc
+    except httpx.WriteTimeout as exc:
+        if time.monotonic() - started < deadline_s:
+            raise ModelUnavailable(f"{endpoint.provider} did not take the request in time") from exc
+        raise timeout_error(endpoint, deadline_s) from exc
     except httpx.TimeoutException as exc:
-        raise _timeout_error(endpoint, deadline_s) from exc
+        raise timeout_error(endpoint, deadline_s) from exc
     except (httpx.UnsupportedProtocol, httpx.InvalidURL, httpx.LocalProtocolError, UnicodeError) as exc:
         raise ModelRejected(
             f"{endpoint.provider} cannot be asked at {endpoint.where}: {endpoint.scrub(str(exc))}"
@@ -215,7 +219,8 @@ def encode_json(body: Mapping[str, Any]) -> bytes:
         return json.dumps(body, ensure_ascii=False).encode("utf-8", errors="replace")
 
 
-def _timeout_error(endpoint: ApiEndpoint, deadline_s: float) -> ModelTimeout:
+def timeout_error(endpoint: ApiEndpoint, deadline_s: float) -> ModelTimeout:
+    """Return the error of a call whose deadline has passed."""
     return ModelTimeout(f"{endpoint.provider} did not answer within {deadline_s:.1f} s")
 
 

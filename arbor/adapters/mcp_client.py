@@ -127,7 +127,7 @@ async def _list(session: ClientSession) -> Listing:
         cursor = page.next_cursor
         if not cursor or len(listed) > MAX_TOOLS:
             break
-    return Listing.of(listed)
+    return Listing.of(listed, is_whole=not cursor)
 
 
 def _answer(result: CallToolResult, server: ToolServerAddress) -> ToolAnswer:
@@ -157,6 +157,8 @@ def _reason(error: BaseException, server: ToolServerAddress, *, host: str, deadl
         if isinstance(found, httpx2.UnsupportedProtocol):
             return f"{host} leads to an address that is not permitted; ARBOR_MCP_ALLOW_PRIVATE=true permits addresses of one's own network"
     for found in errors:
+        if isinstance(found, httpx2.ConnectTimeout):
+            return f"{host} did not accept a connection in time"
         if isinstance(found, TimeoutError | httpx2.TimeoutException):
             return f"{host} did not answer within {deadline_s:g} s"
         if isinstance(found, httpx2.HTTPStatusError):

@@ -74,7 +74,8 @@ class OtlpExporter:
         if result is not SpanExportResult.SUCCESS:
             refused = self._status is not None and self._status not in _UNAVAILABLE
             raise DeliveryFailed(
-                f"the OpenTelemetry collector did not accept {len(spans)} spans", final=refused
+                f"the OpenTelemetry collector did not accept {len(spans)} {'span' if len(spans) == 1 else 'spans'}",
+                final=refused,
             )
 
     def close(self) -> None:

@@ -25,7 +25,7 @@ import httpx
 from arbor.adapters.deadline import DeadlineBackend, remaining_timeout
 from arbor.web.addresses import is_public
 
-#: Connections that may be open at once; further calls wait.
+#: Connections that may be in use at once; further calls wait. Idle ones are open besides.
 DEFAULT_CONNECTIONS = 1000
 #: The most idle connections for each server, and their lifetime: below the 60 s after which load balancers drop them.
 IDLE_PER_ORIGIN = 64

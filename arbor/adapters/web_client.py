@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.cookiejar import CookieJar, DefaultCookiePolicy
@@ -14,8 +15,8 @@ from arbor.errors import WebFailed, WebRefused
 from arbor.version import VERSION
 
 USER_AGENT = f"Arbor/{VERSION} (autonomous agent)"
-#: Open connections of one process to the web, and idle ones for each server: few, because pages seldom come from
-#: one server twice.
+#: Connections of one process to the web that may be in use at once, and idle ones for each server: few, because pages
+#: seldom come from one server twice.
 _CONNECTIONS = 64
 _IDLE = 2
 _MAX_DIGITS = 20
@@ -46,12 +47,17 @@ def stream_get(
     Raises WebFailed for network errors, and WebRefused for an address that is not permitted.
     """
     headers = {"User-Agent": USER_AGENT, "Accept": accept, "Accept-Encoding": "identity"}
+    started = time.monotonic()
     try:
         with deadline(deadline_s), client.stream("GET", url, headers=headers) as response:
             yield response
     except httpx.UnsupportedProtocol as error:
         raise WebRefused(f"{where} may not be read: {error}") from error
+    except httpx.PoolTimeout as error:
+        raise WebFailed(f"{where} was not asked: all connections of this process are in use") from error
     except httpx.TimeoutException as error:
+        if isinstance(error, httpx.ConnectTimeout) and time.monotonic() - started < deadline_s:
+            raise WebFailed(f"{where} did not accept a connection in time") from error
         raise WebFailed(f"{where} did not answer within {deadline_s:.1f} s") from error
     except httpx.HTTPError as error:
         raise WebFailed(f"{where} cannot be reached: {error}") from error

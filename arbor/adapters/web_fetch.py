@@ -44,9 +44,10 @@ class WebFetch:
         """Fetch a page; each redirect is checked like the address itself. Raises WebFailed with the reason."""
         deadline = time.monotonic() + deadline_s
         for _ in range(MAX_REDIRECTS + 1):
-            answer = self._fetch_once(
-                self._check_url(url), deadline_s=max(deadline - time.monotonic(), 0.001)
-            )
+            left_s = deadline - time.monotonic()
+            if left_s <= 0:
+                raise WebFailed(f"{_shorten_url(url)} did not answer within {deadline_s:.1f} s")
+            answer = self._fetch_once(self._check_url(url), deadline_s=left_s)
             if isinstance(answer, Page):
                 return answer
             url = answer

@@ -94,6 +94,7 @@ class Webhook:
         except Invalid as error:
             raise DeliveryFailed(str(error), final=True) from error
         host = httpx.URL(url).host
+        started = time.monotonic()
         try:
             with (
                 deadline(self._deadline_s),
@@ -107,7 +108,13 @@ class Webhook:
                 f"{error}; ARBOR_WEBHOOK_ALLOW_PRIVATE=true permits addresses of one's own network",
                 final=True,
             ) from error
+        except httpx.PoolTimeout as error:
+            raise DeliveryFailed(
+                f"{host} was not asked: all connections of this process are in use"
+            ) from error
         except httpx.TimeoutException as error:
+            if isinstance(error, httpx.ConnectTimeout) and time.monotonic() - started < self._deadline_s:
+                raise DeliveryFailed(f"{host} did not accept a connection in time") from error
             raise DeliveryFailed(f"{host} did not answer within {self._deadline_s:g} s") from error
         except httpx.RequestError as error:
             raise DeliveryFailed(f"{host} cannot be reached: {_reason(error)}") from error

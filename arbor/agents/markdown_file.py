@@ -172,6 +172,8 @@ def _read_front_matter(text: str, *, first_line: int, loader: Any) -> _FrontPart
         return _unreadable("the front matter is not valid YAML: a value does not fit its tag (!)", first_line)
     if not isinstance(front, dict):
         return _unreadable("the front matter must be a list of `key: value`", first_line)
+    if not front:
+        return _unreadable("the front matter is empty", first_line)
     lines: dict[ValuePath, int] = {}
     faults = list(_record_lines(node, (), first_line, lines))
     faults += [

@@ -71,7 +71,7 @@ class AgentProfile(BaseModel):
     id: UUID
     name: str
     status: str
-    trust_tier: str
+    trust_tier: str = Field(description="The tier that its template asks for; `/tier` has its tier now.")
     template: str
     template_version: str
     character: dict[str, Any]

@@ -250,7 +250,8 @@ def _action_faults(template_file: ReadTemplate, known_actions: Collection[str]) 
     actions = template_file.parts.get("actions")
     if not isinstance(actions, list):
         return
-    for at, action in enumerate(actions):
+    # A longer list is a fault of its own.
+    for at, action in enumerate(actions[:MAX_ACTIONS]):
         line, place = template_file.locate(("actions", at))
         if isinstance(action, str) and action not in known_actions:
             known = ", ".join(sorted(known_actions))
@@ -258,9 +259,9 @@ def _action_faults(template_file: ReadTemplate, known_actions: Collection[str]) 
 
 
 def _repeated_faults(template_file: ReadTemplate, key: str) -> Iterator[FileFault]:
-    """Yield the faults of entries that a list has twice."""
+    """Yield the faults of entries that a list has twice; a list that is too long is a fault of its own."""
     entries = template_file.parts.get(key)
-    if not isinstance(entries, list):
+    if not isinstance(entries, list) or len(entries) > MAX_ACTIONS:
         return
     for at, entry in enumerate(entries):
         if entry in entries[:at]:

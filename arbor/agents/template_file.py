@@ -30,8 +30,8 @@ SECTIONS: Mapping[str, ValuePath] = {
     "Instructions": ("character", "instructions"),
     "Pipeline": ("pipeline",),
 }
-#: Keys at the top level of the front matter that belong to the character, and their paths. Where the character has
-#: values of its own, they take precedence in its prompt.
+#: Keys at the top level of the front matter that belong to the character, and their paths. An agent begins with the template's values
+#: beside those that the character has of its own.
 CHARACTER_KEYS: Mapping[str, ValuePath] = {
     "relationship_style": ("character", "relationship_style"),
     "values": ("character", "values"),
@@ -100,7 +100,8 @@ def translate_errors(
     unparsed = {fault.place for fault in read.parsed.faults if fault.place}
     for detail in error.errors(include_url=False):
         line, place = read.locate(detail["loc"])
-        if not any(place == other or place.startswith((f"{other}.", f"{other}[")) for other in unparsed):
+        above = (read.locate(detail["loc"][:end])[1] for end in range(1, len(detail["loc"])))
+        if not any(part in unparsed and place.startswith(part) for part in (place, *above)):
             yield FileFault(line=line, place=place, message=_describe_error(detail, model))
 
 
@@ -204,9 +205,9 @@ def _describe_error(detail: ErrorDetails, model: type[BaseModel]) -> str:
         case "too_short":
             return f"must have at least {context['min_length']} item"
         case "greater_than_equal":
-            return f"must be at least {context['ge']:g}, got {given}"
+            return f"must be at least {_number(context['ge'])}, got {given}"
         case "less_than_equal":
-            return f"must be at most {context['le']:g}, got {given}"
+            return f"must be at most {_number(context['le'])}, got {given}"
         case "enum":
             return f"must be one of {context['expected']}, got {given!r}"
         case "string_type":
@@ -216,6 +217,11 @@ def _describe_error(detail: ErrorDetails, model: type[BaseModel]) -> str:
     return detail["msg"].replace("Input should be", "must be", 1) + (
         f", got {given!r}" if _is_scalar(given) else ""
     )
+
+
+def _number(value: float) -> str:
+    """Format a limit without rounding it, a whole number as such."""
+    return f"{value:.15g}"
 
 
 def _is_scalar(value: object) -> bool:

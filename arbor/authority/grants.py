@@ -149,7 +149,8 @@ def widening(child: Capability, parent: Capability) -> str:
     if not is_subset(child.resource, parent.resource):
         return f"{child.resource} is not within {parent.resource}"
     if child.depth >= parent.depth:
-        return f"it would be delegated further than the {parent.depth} levels below {parent.id} allow"
+        levels = "1 level" if parent.depth == 1 else f"{parent.depth} levels"
+        return f"it would be delegated further than {parent.id} allows: {levels} below it"
     return child.constraints.widening(parent.constraints)
 
 

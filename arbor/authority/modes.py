@@ -49,11 +49,11 @@ _ORDER = {mode: rank for rank, mode in enumerate(TrustMode)}
 class TrustPreset(StrEnum):
     """A named set of rules, for resources without a rule of a person."""
 
-    #: Whatever leaves the installation waits for a person.
+    #: Whatever leaves the installation waits for a person, and so does the start of a workflow.
     CAUTIOUS = "cautious"
-    #: Whatever is published waits for a person.
+    #: Whatever is published waits for a person, and so do tools and the start of a workflow.
     BALANCED = "balanced"
-    #: Every action runs that the agent may do at all.
+    #: Every action runs that the agent may do at all, except the start of a workflow, which waits for a person.
     HANDS_OFF = "hands_off"
     #: Everything runs; only the ceilings remain.
     FULL_TRUST = "full_trust"
@@ -200,7 +200,8 @@ def parse_model_limits(text: str) -> dict[str, TrustPreset]:
     """Parse `ollama=cautious,openai/gpt-6-luna=balanced`: presets by provider or `provider/model`. Raises ConfigurationInvalid."""
     limits: dict[str, TrustPreset] = {}
     for entry, model, preset in name_values(text, setting="ARBOR_MODEL_TRUST"):
-        if model.partition("/")[0] not in Provider or preset not in TrustPreset:
+        provider, slash, name = model.partition("/")
+        if provider not in Provider or bool(slash) != bool(name) or preset not in TrustPreset:
             raise ConfigurationInvalid(
                 f"ARBOR_MODEL_TRUST: a model's limit of trust is one of {', '.join(TrustPreset)}, such as ollama=cautious, for a provider of"
                 f" {', '.join(Provider)}, or its model; got {entry!r}"

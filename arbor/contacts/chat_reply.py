@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +17,8 @@ from arbor.models.json_text import UnreadableObject, find_objects, storable
 from arbor.quotations import shorten
 
 _KEYS = ("reply", "thinking")
+#: The beginning of a JSON object, complete or not; a brace before other words belongs to a text.
+_OBJECT = re.compile(r"""\{\s*(?:["'}]|[\w$-]+\s*:|\Z)""")
 #: Memories that the rule quotes, and the characters of each.
 _MAX_QUOTED = 3
 _QUOTED_LENGTH = 300
@@ -46,7 +49,7 @@ def read_chat_reply(text: str) -> ChatReply:
     plain = text.strip()
     if not plain:
         raise ReplyInvalid("the model said nothing")
-    if plain.startswith(("{", "```json")) or (plain.startswith("[") and _is_json(plain)):
+    if _OBJECT.match(plain) or plain.startswith("```json") or (plain.startswith("[") and _is_json(plain)):
         raise ReplyInvalid('the answer is JSON without a "reply"')
     return ChatReply(reply=shorten(storable(plain), ANSWER_LENGTH), left_out=_describe_cut(plain))
 

@@ -53,7 +53,7 @@ def refusals(
         )
     if public_today >= limits.public_per_day:
         reasons[REACH_OUT_PUBLIC] = (
-            f"you wrote in public {public_today} times in the last 24 hours, and {limits.public_per_day} are allowed;"
+            f"you wrote in public {_times(public_today)} in the last 24 hours, and may {_times(limits.public_per_day)};"
             " it is possible again when the first of them is a day old"
             if limits.public_per_day
             else "this installation lets no agent write in public"
@@ -67,6 +67,10 @@ def _hours_to_wait(since_reach_out: float | None, since_user: float | None, limi
     if since_user is not None and since_user < since_reach_out:
         return 0.0
     return limits.cooldown / timedelta(hours=1) - since_reach_out
+
+
+def _times(count: int) -> str:
+    return "once" if count == 1 else f"{count} times"
 
 
 def format_hours(hours: float) -> str:

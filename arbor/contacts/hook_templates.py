@@ -19,6 +19,8 @@ TEMPLATE_LENGTH = 2_000
 MAX_PLACEHOLDERS = 50
 #: The most keys and indexes of one path.
 _MAX_STEPS = 20
+#: The most digits of an index.
+_LONGEST_INDEX = 9
 #: Characters of a text, and of an object or a list as JSON, that a placeholder is replaced with.
 VALUE_LENGTH = 6_000
 _NESTED_LENGTH = 2_000
@@ -82,11 +84,15 @@ def look_up(body: Any, path: Sequence[str]) -> tuple[bool, Any]:
     for step in path:
         if isinstance(value, dict) and step in value:
             value = value[step]
-        elif isinstance(value, list) and step.isdecimal() and step.isascii() and int(step[:9]) < len(value):
-            value = value[int(step[:9])]
+        elif isinstance(value, list) and _is_index(step) and int(step) < len(value):
+            value = value[int(step)]
         else:
             return False, None
     return True, value
+
+
+def _is_index(step: str) -> bool:
+    return step.isdecimal() and step.isascii() and len(step) <= _LONGEST_INDEX
 
 
 def value_text(value: Any) -> str:

@@ -26,6 +26,7 @@ from arbor.goals.values import (
     FEELING_OF_FAILED_STEP,
     FEELING_OF_PROGRESS,
     MAX_NEW_PER_HEARTBEAT,
+    NOTE_LENGTH,
     BacklogCounts,
     GoalState,
     NewGoalRequest,
@@ -97,7 +98,7 @@ class Backlog:
         TransitionIllegal for a closed state, NotFound for the parent or for a blocker's id.
         """
         title = check_new_goal(request)
-        self._require_room_in_heartbeat()
+        self._require_room_in_heartbeat(request)
         parent = self.goal(request.parent_id) if request.parent_id else None
         if parent is not None:
             require_place(None, parent.id, self._parents())
@@ -163,9 +164,11 @@ class Backlog:
     def progress(self, goal_id: str | UUID, *, fraction: float | None = None, note: str = "") -> GoalRow:
         """Record a goal's progress; `fraction` is the share done, 0 to 1. At 1 the goal is completed, whatever its state.
 
-        Raises NotFound, and Invalid for another fraction.
+        Raises NotFound, and Invalid for another fraction or too long a note.
         """
         goal = self.goal(goal_id)
+        text = storable(note.strip())
+        check_line("a goal's note", text, NOTE_LENGTH)
         if fraction is not None:
             if not 0 <= fraction <= 1:
                 raise Invalid(f"a goal's progress is 0 to 1, got {fraction}")
@@ -174,8 +177,7 @@ class Backlog:
             goal.fraction = fraction
             # A fraction set by hand takes precedence over the mean of a goal's parts.
             goal.fraction_by_hand = bool(self._endings.children(goal))
-        if note.strip():
-            text = storable(note.strip())
+        if text:
             self._log.new(NoteRow(id=uuid7(), goal_id=goal.id, text=text, heartbeat_id=self._heartbeat_id))
         self._touch(goal)
         if fraction == 1:
@@ -302,10 +304,13 @@ class Backlog:
         """Clear the pending writes after they were saved."""
         self._log.clear()
 
-    def _require_room_in_heartbeat(self) -> None:
-        if self._heartbeat_id is None:
+    def _require_room_in_heartbeat(self, request: NewGoalRequest) -> None:
+        # A goal that comes by itself takes no room from the agent's own.
+        if self._heartbeat_id is None or request.rule:
             return
-        created = sum(goal.heartbeat_id == self._heartbeat_id for goal in self._goals.values())
+        created = sum(
+            goal.heartbeat_id == self._heartbeat_id and not goal.rule for goal in self._goals.values()
+        )
         if created >= MAX_NEW_PER_HEARTBEAT:
             raise LimitReached(f"one heartbeat creates at most {MAX_NEW_PER_HEARTBEAT} new goals")
 

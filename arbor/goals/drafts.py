@@ -50,7 +50,7 @@ def unplanned_drafts(drafts: Iterable[StepDraft], planned: Iterable[StepRow]) ->
 
 
 def extend_plan(plan: PlanRow, draft: PlanDraft) -> None:
-    """Add the estimates and dependencies of further steps to those of the plan."""
+    """Add the estimates and dependencies of further steps to those of the plan; dependencies beyond the most are left out."""
     if draft.estimated_ticks is not None:
         plan.estimated_ticks = (plan.estimated_ticks or 0) + draft.estimated_ticks
     if draft.estimated_cost is not None:

@@ -36,7 +36,7 @@ def fraction_of(children: Iterable[ChildGoal]) -> float | None:
         for child in children
         if child.state is not GoalState.ABANDONED
     ]
-    return sum(fractions) / len(fractions) if fractions else None
+    return round(sum(fractions) / len(fractions), 6) if fractions else None
 
 
 def require_place[K: Hashable](goal: K | None, parent: K, parents: Mapping[K, K | None]) -> None:

@@ -18,7 +18,7 @@ LIKE_FROM = 0.95
 
 #: Words that negate a title, besides the words that end in n't.
 _NEGATIONS = frozenset({"not", "no", "never", "none", "nor", "neither", "cannot", "nothing", "nobody"})
-#: Pairs of stop words that distinguish two goals: one title has the first word, the other the second.
+#: Pairs of words, most of them stop words, that distinguish two goals: one title has the first word, the other the second.
 _OPPOSITES = (
     ("with", "without"),
     ("to", "from"),

@@ -10,7 +10,7 @@ from enum import StrEnum
 from arbor.goals.likeness import shared_words
 from arbor.goals.plans import PlanStatus
 from arbor.goals.priority import PRESSING, urgency
-from arbor.goals.values import MAX_ACTIVE, GoalLayer, GoalState
+from arbor.goals.values import MAX_ACTIVE, MAX_QUEUED, GoalLayer, GoalState
 
 # Seed 004, 4.4 and 9.1.
 STALE_AFTER = timedelta(days=7)
@@ -170,7 +170,8 @@ def _describe_flag(flag: GoalFlag, goal: ReviewedGoal, now: datetime) -> str:
 def _promotions(goals: Sequence[ReviewedGoal], cluster_names: Sequence[str], now: datetime) -> list[Issue]:
     """Suggest queued goals to activate: relevant ones while there is room, or the first one while none is active.
 
-    Where none of these is found, suggest to queue the first one of the backburner; a blocked goal is never suggested.
+    Where no goal is active and none can become so, suggest to queue the first one of the backburner while there is room; a blocked
+    goal is never suggested.
 
     Without room, only an urgent deadline is a reason to make some, or that all active goals are aspirations, which are no work.
     """
@@ -188,11 +189,13 @@ def _promotions(goals: Sequence[ReviewedGoal], cluster_names: Sequence[str], now
     issues = [_promotion(goal, why) for _, goal in ranked[:MAX_PROMOTED]]
     if not active and not issues:
         issues = [_promotion(goal, "you have no active goal") for goal in queued[:1]]
-    if not active and not issues:
+    in_queue = sum(goal.state is GoalState.QUEUED for goal in goals)
+    if not active and not issues and in_queue < MAX_QUEUED:
         backburner = [
             goal for goal in goals if goal.state is GoalState.BACKBURNER and not goal.blocker.strip()
         ]
-        issues = [_promotion(goal, "nothing else is on your list") for goal in backburner[:1]]
+        why = "all that is queued is blocked" if in_queue else "nothing else is on your list"
+        issues = [_promotion(goal, why) for goal in backburner[:1]]
     return issues
 
 

@@ -144,12 +144,12 @@ class Steps:
     def mark_dependency_met(self, goal: GoalRow, text: str) -> None:
         """Record that a dependency of a goal's active plan is met. Raises Invalid for a text that names no unmet dependency."""
         plan = self.plan_of(goal)
-        known = ([], []) if plan is None else (plan.dependencies, plan.met)
-        dependency = find_unmet(text, dependencies=known[0], met=known[1])
-        if plan is not None:
-            plan.met = [*plan.met, dependency]
-            self._log.changed(plan)
-            self.commit_next(goal)
+        if plan is None:
+            raise Invalid(f"{goal.title!r} has no active plan that could wait for {text!r}")
+        dependency = find_unmet(text, dependencies=plan.dependencies, met=plan.met)
+        plan.met = [*plan.met, dependency]
+        self._log.changed(plan)
+        self.commit_next(goal)
 
     def free_steps(self, goal: GoalRow) -> None:
         """Commit to the next steps of all other goals' plans after a goal has ended: one may have waited for it by its precondition.

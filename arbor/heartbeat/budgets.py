@@ -33,6 +33,11 @@ class BudgetKind(StrEnum):
     TICKS = "ticks"
 
 
+def amount_text(amount: float, unit: str) -> str:
+    """Return an amount of a budget with its unit, such as `1 action`, `2 ticks` or `2.5 energy`."""
+    return f"{amount:g} {unit.removesuffix('s') if amount == 1 else unit}"
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class BudgetBalance:
     """The columns of an agent's state that budgets write."""

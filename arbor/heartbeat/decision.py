@@ -14,7 +14,7 @@ from arbor.authority.reflexes import INQUIRIES
 from arbor.contacts.cooldown import REACH_OUT_AGENT, REACH_OUT_PUBLIC, REACH_OUT_USER
 from arbor.errors import Invalid
 from arbor.heartbeat.actions import ACTIONS
-from arbor.heartbeat.budgets import Budget
+from arbor.heartbeat.budgets import Budget, BudgetKind, amount_text
 from arbor.heartbeat.replies.reply import MAX_ACTIONS, ProposedAction, Reply
 from arbor.heartbeat.situation import ActionOffer
 from arbor.heartbeat.views import MatchedBoundary
@@ -63,7 +63,7 @@ class DecisionVerdict(StrEnum):
     BOUNDARY = "boundary"
     #: There is too little energy left.
     TOO_LITTLE_ENERGY = "too_little_energy"
-    #: The heartbeat has enough actions already.
+    #: Enough actions run or wait for approval already.
     TOO_MANY = "too_many"
 
 
@@ -81,7 +81,7 @@ class Decision(BaseModel):
     params: dict[str, Any]
     verdict: DecisionVerdict
     reason: str = ""
-    #: Unknown and unused parameters, which were left out.
+    #: Parameters without an effect, which were left out.
     ignored: list[str] = []
     cost: int = 0
     reasoning: str = ""
@@ -256,7 +256,7 @@ def _check_parameters(decision: Decision, limits: DecisionLimits, _: Sequence[De
         update={
             "params": params.model_dump(mode="json") | {name: fields[name].default for name in unused},
             "cost": limits.budget.price(spec),
-            "ignored": [key for key in present if key not in fields or key in unused],
+            "ignored": list(params.ignored(present)),
         }
     )
 
@@ -284,7 +284,7 @@ def _check_cooling(decision: Decision, limits: DecisionLimits, earlier: Sequence
 def _check_number(decision: Decision, limits: DecisionLimits, earlier: Sequence[Decision]) -> Decision:
     if sum(previous.runs for previous in earlier) >= limits.most:
         return refuse(
-            decision, DecisionVerdict.TOO_MANY, f"at most {limits.most} actions run in one heartbeat"
+            decision, DecisionVerdict.TOO_MANY, f"at most {limits.most} actions run in one round trip"
         )
     return decision
 
@@ -295,7 +295,9 @@ def _check_energy(decision: Decision, limits: DecisionLimits, earlier: Sequence[
         energy = budget.spend(energy, previous.cost) if previous.runs else energy
     if energy >= decision.cost:
         return decision
-    reason = f"{decision.action} costs {decision.cost}, {energy:g} {budget.unit} is left"
+    is_one = energy == 1 or budget.kind is BudgetKind.ENERGY
+    left = f"{amount_text(energy, budget.unit)} {'is' if is_one else 'are'} left"
+    reason = f"{decision.action} costs {decision.cost}, {left}"
     return refuse(decision, DecisionVerdict.TOO_LITTLE_ENERGY, reason)
 
 

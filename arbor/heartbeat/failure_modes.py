@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from arbor.agents.energy import REGENERATION
 from arbor.goals.goal_rules import EXHAUSTED_HEARTBEATS
-from arbor.heartbeat.situation import Notice, NoticeKind
+from arbor.heartbeat.situation import Notice, NoticeKind, percept_count
 from arbor.heartbeat.usage import BudgetLevel, NearestLimit
 from arbor.memory.text.keywords import NARRATIVE_FRAME
 from arbor.memory.text.lexical import STOP_WORDS, term_of
@@ -43,6 +43,8 @@ PENDING_INTENTS = 10
 HEARTBEATS_COMPARED = 5
 
 _WORD = re.compile(r"[^\W\d_]{2,}")
+#: The characters of a text that are compared: those of the longest narrative. A memory beside one may be longer.
+_COMPARED_CHARACTERS = 4_000
 _DONE_AT_LEVEL = {
     BudgetLevel.CONSERVATION: "you think once per heartbeat, and more cheaply",
     BudgetLevel.DEGRADATION: "only what serves a goal or was asked for is done, as cheaply as possible",
@@ -149,7 +151,7 @@ def _problems_of_work(recent: RecentActivity) -> Iterator[tuple[NoticeKind, str]
         yield NoticeKind.INVALID_REPLIES, text
     waiting = []
     if recent.waiting_percepts >= WAITING_PERCEPTS:
-        waiting.append(f"{recent.waiting_percepts} percepts")
+        waiting.append(f"{percept_count(recent.waiting_percepts)} percepts")
     if recent.pending_intents >= PENDING_INTENTS:
         waiting.append(f"{recent.pending_intents} intents")
     if waiting:
@@ -258,10 +260,15 @@ def are_alike(first: frozenset[str], second: frozenset[str]) -> bool:
     return stems == others or similarity(stems, others) >= SAME_STORY
 
 
+def distinct_words(text: str) -> frozenset[str]:
+    """Return the distinct words of the beginning of a text, without numbers, such as that of the heartbeat."""
+    # The cache contains no more of a text than is compared.
+    return _distinct_words(text[:_COMPARED_CHARACTERS])
+
+
 # A narrative is compared with those of the next heartbeats.
 @lru_cache(maxsize=2_000)
-def distinct_words(text: str) -> frozenset[str]:
-    """Return the distinct words of a text, without numbers, such as that of the heartbeat."""
+def _distinct_words(text: str) -> frozenset[str]:
     return frozenset(_WORD.findall(text.casefold()))
 
 

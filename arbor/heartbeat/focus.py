@@ -15,9 +15,7 @@ from arbor.heartbeat.situation import USER_MESSAGE, Mode, PerceptView, Situation
 CONSOLIDATION_EVERY = 5
 #: Actions that are refused in consolidation, which is about memory, not about new information (seed 004, 10.4).
 NOT_IN_CONSOLIDATION = INQUIRIES | {REACH_OUT_USER, REACH_OUT_PUBLIC, "brainstorm_goals"}
-CONSOLIDATION_REFUSAL = (
-    "this heartbeat consolidates the memory; look for news and write to people at the next one"
-)
+CONSOLIDATION_REFUSAL = "this heartbeat consolidates the memory; look for news, write to people and brainstorm goals at the next one"
 # The latest memories, which a recall is about if the agent has no thought.
 _LATEST = 3
 

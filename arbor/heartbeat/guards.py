@@ -16,7 +16,14 @@ from arbor.heartbeat.situation import PerceptView
 from arbor.heartbeat.views import MatchedBoundary
 from arbor.quotations import shorten
 from arbor.selves.boundaries import BoundaryResponse, BoundaryRule
-from arbor.selves.boundary_check import BoundaryMatch, Vector, find_matches, may_proceed, words_to_negotiate
+from arbor.selves.boundary_check import (
+    BoundaryMatch,
+    Vector,
+    at_least_words,
+    find_matches,
+    may_proceed,
+    words_to_negotiate,
+)
 from arbor.tools.names import is_tool_action
 from arbor.tools.schemas import ARGUMENTS_DEPTH
 
@@ -159,7 +166,7 @@ def _reason(match: BoundaryMatch, negotiable: str = "It runs if its reasoning") 
     if boundary.description:
         reason += f": {boundary.description}"
     if (wanted := _negotiated_words(boundary)) is not None:
-        reason += f" {negotiable} names {boundary.name} and says why in at least {wanted} more words; or do something else instead."
+        reason += f" {negotiable} names {boundary.name} and says why in {at_least_words(wanted)}; or do something else instead."
     return reason
 
 

@@ -63,7 +63,7 @@ def recall_memories(
 
 
 def choose_memories(found: Sequence[Recalled], *, limit: int, situation: Situation) -> list[Recalled]:
-    """Return the best `limit` memories, at most half of them own heartbeats, none almost the same as a shown one.
+    """Return the best `limit` memories, with own heartbeats for at most half of the limit, none almost the same as a shown one.
 
     What does not fit the query at all, and only fills the limit, comes last, the latest first.
     """

@@ -53,17 +53,16 @@ class ActiveHours:
     def at_or_after(self, moment: datetime) -> datetime:
         """Return the time if it is within the hours, else their next start, in UTC.
 
-        A start that the clock skips in spring becomes the time after the jump; of an ambiguous start in autumn, the first
-        counts.
+        A start that the clock skips in spring becomes the time after the jump, or the next day's start if the hours are over then; of an
+        ambiguous start in autumn, the first counts.
         """
         if self.contain(moment):
             return moment.astimezone(UTC)
         local = moment.astimezone(self.zone)
         # On the day that the clock is set back, the start of the hours may occur twice; a moment between the two waits for the
-        # second.
-        openings = [self._at(self.start, local, days=0, fold=fold) for fold in (0, 1)]
-        coming = (opening for opening in openings if opening >= moment and self.contain(opening))
-        return next(coming, self._at(self.start, local, days=1))
+        # second. The third day counts where the clock skips the hours of the second.
+        openings = (self._at(self.start, local, days=days, fold=fold) for days in range(3) for fold in (0, 1))
+        return next(opening for opening in openings if opening >= moment and self.contain(opening))
 
     def end_from(self, moment: datetime) -> datetime:
         """Return the end of the hours that a time is within, in UTC; outside of them the time itself."""
@@ -71,7 +70,9 @@ class ActiveHours:
             return moment.astimezone(UTC)
         local = moment.astimezone(self.zone)
         over_night = self.end <= local.time()
-        return max(moment.astimezone(UTC), self._at(self.end, local, days=1 if over_night else 0))
+        ends = [self._at(self.end, local, days=1 if over_night else 0, fold=fold) for fold in (0, 1)]
+        # The end of an ambiguous hour occurs twice.
+        return next((end for end in ends if end >= moment), moment.astimezone(UTC))
 
     def _at(self, clock: time, local: datetime, *, days: int, fold: int = 0) -> datetime:
         wall = datetime.combine(local.date() + timedelta(days=days), clock, self.zone).replace(fold=fold)

@@ -102,7 +102,7 @@ def replay(heartbeat: RecordedHeartbeat) -> Replay:
     turns, dropped, repairs, unreadable = _read_replies(heartbeat.replies, heartbeat.boundaries)
     if unreadable:
         notes.append(
-            f"replies that could not be read, and were asked for again, as in the heartbeat: {unreadable}"
+            f"replies that could not be read, and that the heartbeat did not use either: {unreadable}"
         )
     decisions = _decide_turns(heartbeat, turns, notes)
     differences += _compare_decisions(heartbeat.actions, decisions)

@@ -15,10 +15,14 @@ from arbor.agents.energy import ALWAYS_FREE
 from arbor.goals.plans import LinkKind
 from arbor.heartbeat.decision import POSSIBLE, Decision
 from arbor.heartbeat.replies.items import Dropped
+from arbor.quotations import shorten
 from arbor.selves.emotions import Event
 
 #: Characters of a text quoted in the summary of a result, which the agent reads at its next heartbeat.
 QUOTE_LENGTH = 160
+#: The most parameters without an effect that a summary names, and the most characters of each name.
+MAX_IGNORED = 5
+IGNORED_LENGTH = 40
 
 
 class ActionOutcome(StrEnum):
@@ -61,6 +65,15 @@ def is_effort(result: ActionResult) -> bool:
     return bool(result.cost) or result.action not in ALWAYS_FREE
 
 
+def with_ignored(decision: Decision, summary: str) -> str:
+    """Return the summary of an action that ran, with the names of its parameters that had no effect."""
+    if not decision.ignored or not decision.runs:
+        return summary
+    names = [shorten(name, IGNORED_LENGTH) for name in decision.ignored[:MAX_IGNORED]]
+    more = len(decision.ignored) - len(names)
+    return f"{summary}; without effect: {', '.join(names)}{f' and {more} more' if more else ''}"
+
+
 def action_result(
     decision: Decision,
     outcome: ActionOutcome,
@@ -73,7 +86,7 @@ def action_result(
         index=decision.index,
         action=decision.action,
         outcome=outcome,
-        summary=summary,
+        summary=with_ignored(decision, summary),
         cost=decision.cost,
         memory_ids=[str(memory_id) for memory_id in memory_ids],
         goal_id=decision.goal_id,

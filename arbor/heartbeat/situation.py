@@ -48,6 +48,13 @@ from arbor.memory.values import MemoryType
 USER_MESSAGE = "user_message"
 PEER_MESSAGE = "peer_message"
 WEBHOOK = "webhook"
+#: The most pending percepts that are counted.
+PERCEPTS_COUNTED = 100
+
+
+def percept_count(count: int, *, of: int | None = None) -> str:
+    """Return a number of percepts as text, with "or more" where the count `of` all pending ones, itself by default, ended early."""
+    return f"{count} or more" if (count if of is None else of) >= PERCEPTS_COUNTED else str(count)
 
 
 class Mode(StrEnum):
@@ -209,7 +216,7 @@ class Environment(SituationPart):
     user_messages: int = 0
     #: None: no contact yet.
     hours_since_user: float | None = None
-    #: Counted up to 100.
+    #: Counted up to `PERCEPTS_COUNTED`.
     pending_percepts: int = 0
     #: A conversation is open, or a user was just in contact.
     user_present: bool = False
@@ -264,7 +271,7 @@ class Situation(SituationPart):
     skills: Sparse[SkillView] = []
     goals: list[GoalView] = []
     intents: list[IntentView] = []
-    #: Active plans and drafts of the open goals.
+    #: Active plans and drafts of the open goals, the oldest first.
     plans: list[PlanView] = []
     #: Findings of the review.
     issues: list[IssueView] = []
@@ -354,16 +361,19 @@ class Situation(SituationPart):
     def foremost_goal(self) -> GoalView | None:
         """Return the most important active goal that calls for work; one that waits for something, last."""
         work = [goal for goal in self.active_goals if calls_for_work(goal.layer, goal.rule)]
-        return next((goal for goal in work if not goal.blocked_by), work[0] if work else None)
+        waiting = self.waiting_goals
+        return next(
+            (goal for goal in work if not goal.blocked_by and goal.id not in waiting),
+            work[0] if work else None,
+        )
 
     @property
     def waiting_goals(self) -> frozenset[str]:
-        """Return the ids of the goals whose active plan waits for something that it depends on.
+        """Return the ids of the goals whose active plan waits for a dependency, or by a precondition for another goal.
 
         Where the reflex policy decides, also those of blocked goals: a rule cannot see to what blocks them.
         """
-        waiting = (plan for plan in self.plans if plan.status is PlanStatus.ACTIVE and plan.waits_for)
-        return self._blocked_for_rules.union(plan.goal_id for plan in waiting)
+        return self._blocked_for_rules.union(plan.goal_id for plan in self.plans if plan.is_waiting)
 
     @property
     def _blocked_for_rules(self) -> frozenset[str]:
@@ -373,11 +383,11 @@ class Situation(SituationPart):
 
     @property
     def shown_plan(self) -> PlanView | None:
-        """Return the plan of the most important active goal that has one: its active plan, or else a draft."""
+        """Return the plan of the most important active goal that has one: its active plan, or else its latest draft."""
         for goal in self.active_goals:
             plans = [plan for plan in self.plans if plan.goal_id == goal.id]
             if plans:
-                return next((plan for plan in plans if plan.status is PlanStatus.ACTIVE), plans[0])
+                return next((plan for plan in plans if plan.status is PlanStatus.ACTIVE), plans[-1])
         return None
 
     def goals_in(self, state: GoalState) -> list[GoalView]:

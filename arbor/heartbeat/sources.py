@@ -38,8 +38,13 @@ def source_of(percept: PerceptView, peers: Sequence[PeerView]) -> Source:
     if percept.kind == WEBHOOK:
         name = " ".join(str(percept.detail.get("hook", "unknown")).split())[:_HOOK_LENGTH]
         return Source(kind="webhook", reference=f"webhook:{name}", trust=WEBHOOK_TRUST)
-    trust = OWN_CONCLUSION_TRUST if percept.kind in _OWN_EVENTS else DEFAULT_SOURCE_TRUST
+    trust = OWN_CONCLUSION_TRUST if is_own_event(percept) else DEFAULT_SOURCE_TRUST
     return Source(kind="percept", reference=percept.kind, trust=trust)
+
+
+def is_own_event(percept: PerceptView) -> bool:
+    """Return whether Arbor itself created the percept, about the agent's own work."""
+    return percept.kind in _OWN_EVENTS
 
 
 def own_source(agent_id: object) -> Source:

@@ -66,8 +66,8 @@ def merged_mood(
         return wanted
     return {
         **now,
-        "valence": min(1.0, max(-1.0, float(now["valence"]) + valence)),
-        "arousal": min(1.0, max(0.0, float(now["arousal"]) + arousal)),
+        "valence": round(min(1.0, max(-1.0, float(now["valence"]) + valence)), 4),
+        "arousal": round(min(1.0, max(0.0, float(now["arousal"]) + arousal)), 4),
     }
 
 

@@ -1,4 +1,4 @@
-"""The parts of a situation about the self, its goals and its past, and the base of all parts."""
+"""The parts of a situation about the self, its goals and its past, skills, signals and passages, and the base of all parts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from arbor.goals.conditions import unmet
 from arbor.goals.intents import IntentStatus
-from arbor.goals.plans import PlanStatus, StepStatus
+from arbor.goals.plans import OPEN_STEPS, PlanStatus, StepStatus
 from arbor.goals.review import Advice
 from arbor.goals.values import GoalLayer, GoalSource, GoalState, GoalType
 from arbor.selves.boundaries import BoundaryResponse
@@ -161,6 +161,7 @@ class ExperienceView(SituationPart):
     about: str = ""
     outcome: str
     lesson: str
+    #: The number of the heartbeat.
     tick: int = 0
 
 
@@ -220,7 +221,7 @@ class GoalView(SituationPart):
 
 
 class IntentView(SituationPart):
-    """An intent; `attempts` counts failures, ticks are heartbeats."""
+    """An intent; `attempts` counts those that did not complete it, ticks are heartbeats."""
 
     id: str
     goal_id: str
@@ -266,6 +267,13 @@ class PlanView(SituationPart):
     def waits_for(self) -> list[str]:
         """Return the dependencies that are not met; none of its steps is carried out before."""
         return unmet(self.dependencies, self.met)
+
+    @property
+    def is_waiting(self) -> bool:
+        """Return whether an active plan waits: for a dependency, or with all open steps for what the next one's precondition names."""
+        left = [step for step in self.steps if step.status in OPEN_STEPS]
+        waits = left and all(step.status is StepStatus.WAITING for step in left)
+        return self.status is PlanStatus.ACTIVE and bool(self.waits_for or waits)
 
 
 class IssueView(SituationPart):

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
-from arbor.clock import format_time
-from arbor.errors import WorkingMemoryOverflow
+from arbor.clock import format_time, to_utc
+from arbor.errors import Invalid, WorkingMemoryOverflow
 from arbor.models.token_estimates import CHARACTERS_PER_TOKEN
 from arbor.quotations import shorten
 
@@ -44,13 +44,20 @@ PROMPT_TOKENS = 800
 _LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 
 
+def _in_utc(at: datetime) -> datetime:
+    try:
+        return to_utc(at)
+    except Invalid as error:
+        raise ValueError(str(error)) from error
+
+
 class Thought(BaseModel):
-    """One thought and its time."""
+    """One thought and its time, in UTC, which is assumed for a time without a zone."""
 
     model_config = ConfigDict(frozen=True)
 
     text: str
-    at: datetime
+    at: Annotated[datetime, AfterValidator(_in_utc)]
 
 
 class WorkingMemory(BaseModel):
@@ -203,7 +210,7 @@ def after_turn(
         memory.model_copy(
             update={
                 "thoughts": _thought(memory, thinking, now),
-                "engagement": min(memory.engagement + ENGAGED_BY_USER, 1.0),
+                "engagement": round(min(memory.engagement + ENGAGED_BY_USER, 1.0), 4),
                 "current_human": shorten(human, LINE_LENGTH),
                 "current_conversation": conversation,
                 "talked": memory.talked + 1,

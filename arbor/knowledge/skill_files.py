@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
@@ -39,20 +39,26 @@ def shipped_folder() -> Path:
 
 def stamp_of(folders: Sequence[Path]) -> tuple[tuple[str, int, int], ...]:
     """Return paths, times and sizes of the skills' files, for a cheap check for changes."""
-    return tuple(_stamp(path) for path in _files(folders))
+    paths, _ = _files(folders)
+    return tuple(_stamp(path) for path in paths)
 
 
 def read_folders(folders: Sequence[Path]) -> FolderSkills:
     """Read the skills of folders; a later folder's skill replaces an earlier one's of the same name."""
     skills: dict[str, SkillFile] = {}
     unreadable: list[UnreadableSkill] = []
-    for path in _files(folders):
+    paths, left_out = _files(folders)
+    for path in paths:
         try:
             skill = _read(path)
         except (SkillInvalid, OSError, UnicodeDecodeError) as error:
             unreadable.append(UnreadableSkill(path=str(path), fault=str(error)))
         else:
             skills[skill.name] = skill
+    unreadable += (
+        UnreadableSkill(path=str(path), fault=f"not read: a folder has at most {MAX_FILES:,} skills")
+        for path in left_out
+    )
     return FolderSkills(skills=skills, unreadable=tuple(unreadable))
 
 
@@ -75,6 +81,8 @@ def _stamp(path: Path) -> tuple[str, int, int]:
     return str(path), status.st_mtime_ns, status.st_size
 
 
-def _files(folders: Iterable[Path]) -> Iterator[Path]:
-    for folder in folders:
-        yield from sorted(folder.glob(f"*/{FILE_NAME}"))[:MAX_FILES]
+def _files(folders: Iterable[Path]) -> tuple[list[Path], list[Path]]:
+    """Return the files of the skills in folders, and those beyond the limit of their folder."""
+    found = [sorted(folder.glob(f"*/{FILE_NAME}")) for folder in folders]
+    first = [path for paths in found for path in paths[:MAX_FILES]]
+    return first, [path for paths in found for path in paths[MAX_FILES:]]

@@ -54,7 +54,7 @@ def check_json(name: str, value: Mapping[str, Any]) -> str:
     """Return a value as JSON. Raises Invalid unless the value is JSON and can be stored exactly as it is."""
     try:
         serialized = json.dumps(dict(value), ensure_ascii=False, allow_nan=False)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, RecursionError) as error:
         raise Invalid(f"{name} must be JSON: {error}") from error
     check_text(name, "\0" if _ESCAPED_NUL.search(serialized) else serialized)
     return serialized

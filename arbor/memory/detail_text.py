@@ -23,7 +23,10 @@ INDEXED_FIELDS = (
     "applicability",
 )
 #: Fields that are shown unchanged, with their labels, for memories of all types: an agent may add `context` or `pattern` to any.
+#: `focus` is the subject of an insight, `topic` that of an artifact.
 _SHOWN = {
+    "focus": "about",
+    "topic": "about",
     "context": "context",
     "action": "done",
     "result": "outcome",

@@ -14,7 +14,7 @@ from types import MappingProxyType
 
 from arbor.errors import ConfigurationInvalid
 from arbor.memory.values import MemoryType, Retention
-from arbor.setting_lists import name_values
+from arbor.setting_lists import MAX_COUNT, name_values, parse_count
 
 _SECONDS_PER_DAY = 86_400
 _DAYS_PER_WEEK = 7
@@ -111,12 +111,13 @@ def parse_quotas(text: str) -> Mapping[MemoryType, int]:
     """Parse quotas such as `semantic=2000, procedural=200`; other types have their defaults. Raises ConfigurationInvalid."""
     quotas = dict(KNOWLEDGE_QUOTAS)
     for entry, name, value in name_values(text, setting="ARBOR_KNOWLEDGE_QUOTAS"):
-        if name not in KNOWLEDGE_QUOTAS or not value.isascii() or not value.isdecimal() or int(value) < 1:
+        quota = parse_count(value)
+        if name not in KNOWLEDGE_QUOTAS or quota is None:
             raise ConfigurationInvalid(
-                f"ARBOR_KNOWLEDGE_QUOTAS has NAME=NUMBER, separated by commas, each number at least 1, got {entry!r};"
+                f"ARBOR_KNOWLEDGE_QUOTAS has NAME=NUMBER, separated by commas, each number 1 to {MAX_COUNT:,}, got {entry!r};"
                 f" names are {', '.join(KNOWLEDGE_QUOTAS)} (ARBOR_MEMORY_QUOTA is the quota of episodic memories)"
             )
-        quotas[MemoryType(name)] = int(value)
+        quotas[MemoryType(name)] = quota
     return MappingProxyType(quotas)
 
 

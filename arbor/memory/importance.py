@@ -193,12 +193,18 @@ def _asks_to_remember(tokens: list[str], lists: WordLists) -> str:
     """
     if not lists.remember.may_be_in(tokens):
         return ""
+    # The positions from which the search has failed already: a long row of requests is read once.
+    failed: set[int] = set()
     for start, word in enumerate(tokens):
         if word != "please" and start and tokens[start - 1] not in CLAUSE_ENDS:
             continue
         position = start
-        while length := lists.requests.length_at(tokens, position):
+        while position not in failed and (length := lists.requests.length_at(tokens, position)):
+            failed.add(position)
             position += length
+        if position in failed:
+            continue
+        failed.add(position)
         length = lists.remember.length_at(tokens, position)
         if length and _is_request(tokens, position + length, lists, polite=position > start):
             return " ".join(tokens[position : position + length])

@@ -109,9 +109,13 @@ class Breaker:
             if self._state is BreakerState.OPEN and left_s <= 0:
                 self._become(BreakerState.HALF_OPEN)
                 return self._generation
+            failed = f"{self.provider} failed {self._failures_to_open} times in a row and"
+            if self._state is BreakerState.HALF_OPEN:
+                reason = f"{failed} answers another call first, which is on its way"
+            else:
+                reason = f"{failed} is not called for {max(1.0, left_s):.0f} s"
         refusal = ModelUnavailable(
-            f"{self.provider} failed {self._failures_to_open} times in a row and is not called for "
-            f"{self._cool_down_s:.0f} s",
+            reason,
             retry_after_s=max(1.0, left_s),
             provider_fault=False,
         )

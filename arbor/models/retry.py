@@ -133,7 +133,11 @@ class GuardedModel:
         A stream that breaks after its first piece of text is not retried: the piece may be shown already.
         """
         if deadline_s <= 0:
-            raise ModelTimeout(f"{self.handle} was not asked: the deadline passed {-deadline_s:.1f} s ago")
+            refusal = ModelTimeout(
+                f"{self.handle} was not asked: the deadline passed {-deadline_s:.1f} s ago"
+            )
+            refusal.attempts = 0
+            raise refusal
         started = self._now()
         attempt = 0
         sink = None if on_text is None else _CountedSink(on_text)

@@ -11,7 +11,7 @@ from types import MappingProxyType
 
 from arbor.errors import ConfigurationInvalid
 from arbor.models.handles import Provider
-from arbor.setting_lists import name_values
+from arbor.setting_lists import MAX_COUNT, name_values, parse_count
 
 #: Calls that a self-hosted server answers at once; Ollama and llama.cpp compute a few at a time, vLLM batches.
 SELF_HOSTED_CALLS = 2
@@ -23,12 +23,15 @@ HOSTED_CALLS = 1000
 def parse_provider_calls(text: str) -> Mapping[Provider, int]:
     """Parse `ollama=2,openai=64`: calls sent at once, by provider. Raises ConfigurationInvalid."""
     calls: dict[Provider, int] = {}
+    # The reflex policy sends no calls.
+    providers = [provider for provider in Provider if provider is not Provider.REFLEX]
     for entry, name, number in name_values(text, setting="ARBOR_PROVIDER_CALLS"):
-        if name not in set(Provider) or not number.isascii() or not number.isdigit() or int(number) < 1:
+        count = parse_count(number)
+        if name not in providers or count is None:
             raise ConfigurationInvalid(
-                f"calls at once are written PROVIDER=NUMBER, from 1, of {', '.join(Provider)}; got {entry!r}"
+                f"ARBOR_PROVIDER_CALLS has PROVIDER=NUMBER, separated by commas, each number 1 to {MAX_COUNT:,}, of {', '.join(providers)}; got {entry!r}"
             )
-        calls[Provider(name)] = int(number)
+        calls[Provider(name)] = count
     return MappingProxyType(calls)
 
 

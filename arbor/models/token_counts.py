@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
@@ -29,7 +30,8 @@ def parse_tokenizers(text: str) -> Mapping[str, Path]:
             raise ConfigurationInvalid(
                 f"tokenizers are written PROVIDER=PATH or PROVIDER/MODEL=PATH, of {', '.join(_PROVIDERS)}; got {entry!r}"
             )
-        if not Path(path).is_file():
+        # `Path.is_file` raises an error for a path that is too long.
+        if not os.path.isfile(path):
             raise ConfigurationInvalid(
                 f"the tokenizer of {name} must be a file `tokenizer.json`; there is none at {path}"
             )

@@ -237,7 +237,8 @@ class _Run[S]:
                 return self._stop(outcome=node.exit_outcome, exit=node.name)
             handler = self._handler(node)
             if resume_with is None and not self._visit(node):
-                fault = f"node {node.name} was visited {node.max_visits} times, its limit"
+                visits = "once" if node.max_visits == 1 else f"{node.max_visits} times"
+                fault = f"node {node.name} was visited {visits}, its limit"
                 return self._stop(outcome=NodeOutcome.FAILURE, fault=fault)
             if handler is not None:
                 result = yield from self._step(node, handler, resume_with)

@@ -75,7 +75,13 @@ def may_proceed(boundary: BoundaryRule, reasoning: str) -> bool:
 
 def words_to_negotiate(boundary: BoundaryRule) -> int:
     """Return the number of words that a decision needs to negotiate a boundary."""
-    return math.ceil((1 - boundary.flexibility) * WORDS_TO_NEGOTIATE)
+    # Rounded first: (1 - 0.7) · 20 is a little more than 6.
+    return math.ceil(round((1 - boundary.flexibility) * WORDS_TO_NEGOTIATE, 6))
+
+
+def at_least_words(count: int) -> str:
+    """Return the number of words that a decision needs besides the name of the boundary, as text."""
+    return f"at least {count} more {'word' if count == 1 else 'words'}"
 
 
 def boundaries_in_force(

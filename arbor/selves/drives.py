@@ -15,7 +15,7 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
 
 #: The level that drives return to, the level from which they are urgent, and the decay per hour.
 BASELINE = 0.5
@@ -102,11 +102,11 @@ class DriveState(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     level: Annotated[float, Field(ge=0, le=1)] = BASELINE
-    at: datetime
-    satisfied_at: datetime | None = None
+    at: AwareDatetime
+    satisfied_at: AwareDatetime | None = None
     building: bool = False
     #: The time of the last heartbeat that was not idle, if the drive was urgent then.
-    pressed_at: datetime | None = None
+    pressed_at: AwareDatetime | None = None
 
 
 class Drives(BaseModel):
@@ -117,7 +117,7 @@ class Drives(BaseModel):
     states: dict[Drive, DriveState]
     #: The time from which the levels no longer move: the agent has no heartbeats while it is paused or outside of its
     #: active hours. None: no such time.
-    until: datetime | None = None
+    until: AwareDatetime | None = None
 
     def level(self, drive: Drive, now: datetime) -> float:
         """Return the level of a drive, 0 to 1, rounded: at the moment that `next_urgent_at` returns, the drive is urgent."""

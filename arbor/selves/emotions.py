@@ -10,7 +10,7 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Annotated, Any, NamedTuple
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
 
 #: The half-lives of a mood's distance from its baseline: valence fades within a day, arousal sooner.
 VALENCE_HALF_LIFE = timedelta(hours=6)
@@ -139,7 +139,7 @@ class Mood(BaseModel):
 
     valence: Annotated[float, Field(ge=-1, le=1)]
     arousal: Annotated[float, Field(ge=0, le=1)]
-    at: datetime
+    at: AwareDatetime
 
     def at_time(self, now: datetime, baseline: Feeling) -> Mood:
         """Return the mood faded until a time."""

@@ -239,7 +239,6 @@ def require_offered(version: int, *, latest: int) -> int:
     if version not in offered_versions(latest):
         first = max(latest - VERSIONS_OFFERED + 1, BIRTH)
         birth = f"{BIRTH} (its birth) and " if first > BIRTH else ""
-        raise NotFound(
-            f"the self has no version {version} to compare or restore; there are {birth}{first} to {latest}"
-        )
+        there_are = f"there is only {latest}" if first == latest else f"there are {birth}{first} to {latest}"
+        raise NotFound(f"the self has no version {version} to compare or restore; {there_are}")
     return version

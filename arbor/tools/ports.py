@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from arbor.errors import Invalid, ToolFailed
-from arbor.tools.names import is_tool_name
+from arbor.tools.names import TOOL_LENGTH, is_tool_name
 from arbor.tools.schemas import Schema, reduced_schema
 from arbor.tools.texts import clean, one_line
 
@@ -53,7 +53,8 @@ class ListedTool:
         name = listed.get("name")
         if not isinstance(name, str) or not is_tool_name(name):
             raise Invalid(
-                f"{one_line(str(name), 80)!r}: a usable name has letters, digits, _, - and full stops only"
+                f"{one_line(str(name), 80)!r}: a usable name has 1 to {TOOL_LENGTH} letters, digits, _, - and full stops,"
+                " beginning with a letter, a digit or _"
             )
         try:
             schema = reduced_schema(listed.get("inputSchema"))
@@ -78,8 +79,8 @@ class Listing:
     unusable: int = 0
 
     @classmethod
-    def of(cls, listed: Sequence[Mapping[str, Any]]) -> Listing:
-        """Return the tools of a listing by the protocol, the first of each name."""
+    def of(cls, listed: Sequence[Mapping[str, Any]], *, is_whole: bool = True) -> Listing:
+        """Return the tools of a listing by the protocol, the first of each name; `is_whole` unless further pages are unread."""
         tools: dict[str, ListedTool] = {}
         skipped: list[str] = []
         for entry in listed:
@@ -96,7 +97,13 @@ class Listing:
                     tools[tool.name] = tool
         shown, left = skipped[:MAX_SKIPPED], len(skipped) - MAX_SKIPPED
         if left > 0:
-            shown.append(f"{left:,} further tools are not listed here")
+            shown.append(
+                "1 further tool is not listed here"
+                if left == 1
+                else f"{left:,} further tools are not listed here"
+            )
+        if not is_whole:
+            shown.append(f"the server's list goes on; the tools after number {len(listed):,} are not read")
         return cls(tools=tuple(tools.values()), skipped=tuple(shown), unusable=len(skipped))
 
     def tool(self, name: str) -> ListedTool | None:

@@ -55,7 +55,9 @@ def look_up(plan: InquiryPlan, *, search: WebSearch, fetch: Fetch, deadline_s: f
     pages, unread = _read(chosen_pages, fetch, ends)
     failures += unread
     if not pages:
-        raise WebFailed(f"none of {len(chosen_pages)} pages could be read: {'; '.join(failures)}")
+        count = len(chosen_pages)
+        none = "the only page could not be read" if count == 1 else f"none of {count} pages could be read"
+        raise WebFailed(f"{none}: {'; '.join(failures)}")
     return Findings(pages=tuple(pages), failures=tuple(failures))
 
 

@@ -144,6 +144,22 @@ def read_definition(text: str) -> WorkflowDefinition:
     return WorkflowDefinition(graph=replace(graph, nodes=nodes), steps=steps, inputs=tuple(sorted(inputs)))
 
 
+def read_new_definition(text: str) -> WorkflowDefinition:
+    """Parse and check a definition that is to be stored.
+
+    Raises PipelineInvalid as `read_definition`, and for a backoff without retries, which definitions that were stored earlier may have.
+    """
+    definition = read_definition(text)
+    faults = [
+        f"node {name}: backoff is the delay before another try; give retries too, 1 to {MAX_RETRIES}"
+        for name, step in definition.steps.items()
+        if definition.graph.nodes[name].attributes.get("backoff") and not step.retries
+    ]
+    if faults:
+        raise PipelineInvalid(faults=faults)
+    return definition
+
+
 def find_placeholders(text: str) -> Iterator[Placeholder]:
     """Yield the values that a text names, each once."""
     yield from dict.fromkeys(map(_placeholder, _PLACEHOLDER.finditer(text)))

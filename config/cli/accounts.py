@@ -126,7 +126,11 @@ def create_user(
         set_member_role(slug=tenant_slug, username=username, role=Role(role), actor=actor())
     where = f", {role} of {tenant_slug}" if tenant_slug else ""
     once = _password_note(password, generate, password_file)
-    hint = "" if where or superuser else f" Next: [bold]arbor tenant member add SLUG {username}[/bold]"
+    hint = (
+        ""
+        if where or superuser
+        else f" Next: [bold]arbor tenant member add SLUG {username} --role ROLE[/bold]"
+    )
     return Output(
         {
             "user": account.username,

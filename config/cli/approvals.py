@@ -203,7 +203,7 @@ def _trust_output(agent: ChosenAgent) -> Output:
         shown.append(table_of(profile.tenant_rules, _RULE_COLUMNS, title="Rules of its tenant"))
     advice = [
         f"{suggestion.approvals} requests in a row were approved:"
-        f" [bold]arbor agent trust set {escape(agent.name)} {suggestion.resource} allow[/bold]"
+        f" [bold]arbor agent trust set {agent.argument} {suggestion.resource} allow[/bold]"
         for suggestion in suggestions
     ]
     return Output(value, text=Group(*shown, *advice))

@@ -23,7 +23,7 @@ from arbor.clock import SystemClock
 from arbor.errors import Invalid
 from config.cli.kit.columns import OutputColumn, listing, row_to_dict, table_of
 from config.cli.kit.declarations import ExitCode, Output
-from config.cli.kit.output import format_relative_time, print_note, stamp
+from config.cli.kit.output import counted, format_relative_time, print_note, stamp
 from config.cli.kit.tenancy import (
     ChosenAgent,
     actor,
@@ -100,7 +100,7 @@ def export(
     for part in export_audit(choose_tenant(tenant_slug).id, wanted=wanted, actor=actor()):
         file.write(part)
         count += part.count("\n")
-    print_note(f"exported {count} records")
+    print_note(f"exported {counted(count, 'record')}")
     return ExitCode.DONE
 
 
@@ -195,19 +195,23 @@ def _moment_before_now(span: timedelta) -> datetime | None:
 
 def _sentence(slug: str, report: ChainReport) -> str:
     name = escape(slug or "the installation")
-    verified = f"{report.seals} seals over {report.events} records and {report.heartbeats} heartbeats"
+    verified = f"{counted(report.seals, 'seal')} over {_rows(report.events, report.heartbeats)}"
     aged = f", {report.aged} deleted by age or with their agent" if report.aged else ""
     if report.aged_unsealed:
         aged += f" ({report.aged_unsealed} by a record that is not sealed yet)"
     unsealed = (
-        f"; not sealed yet: {report.unsealed_events} records and {report.unsealed_heartbeats} heartbeats"
+        f"; not sealed yet: {_rows(report.unsealed_events, report.unsealed_heartbeats)}"
         if report.unsealed_events or report.unsealed_heartbeats
         else ""
     )
     if report.broken_at is None:
         return f"[green]✓[/green] {name}: {verified}{aged}{unsealed}"
-    more = f" and {report.fault_count - 1} more faults" if report.fault_count > 1 else ""
+    more = f" and {counted(report.fault_count - 1, 'more fault')}" if report.fault_count > 1 else ""
     return f"[red]✗[/red] {name}: {escape(str(report.broken_at))}{more}. {verified}{aged}{unsealed}"
+
+
+def _rows(events: int, heartbeats: int) -> str:
+    return f"{counted(events, 'record')} and {counted(heartbeats, 'heartbeat')}"
 
 
 def _report_json(slug: str, report: ChainReport) -> dict[str, Any]:

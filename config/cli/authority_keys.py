@@ -9,7 +9,7 @@ from rich.markup import escape
 
 from apps.fleet.authority_rotation import authority_key_uses, retire_authority, rotate_authority
 from config.cli.kit.declarations import ExitCode, Output
-from config.cli.kit.output import table
+from config.cli.kit.output import counted, table
 from config.cli.kit.tenancy import actor
 
 
@@ -34,7 +34,8 @@ def rotate() -> Output:
     """Sign all endorsements and capabilities with a new key, while Arbor runs."""
     rotation = rotate_authority(actor=actor())
     text = (
-        f"The key {rotation.number} has signed {rotation.endorsements} endorsements and {rotation.grants} capabilities."
+        f"The key {rotation.number} has signed {counted(rotation.endorsements, 'endorsement')} and"
+        f" {counted(rotation.grants, 'capability', 'capabilities')}."
         " [bold]arbor keys authority retire[/bold] retires the previous key."
     )
     return Output(

@@ -15,7 +15,7 @@ import click
 from rich.console import Group, RenderableType
 from rich.markup import escape
 
-from apps.knowledge.models import Document, DocumentVersion, Passage
+from apps.knowledge.models import Document, Passage
 from apps.knowledge.services.categories import categories_of, describe_categories, set_categories
 from apps.knowledge.services.documents import (
     delete_document,
@@ -51,9 +51,17 @@ from apps.tenants.scope import tenant_transaction
 from arbor.errors import Invalid
 from arbor.ids import read_id
 from arbor.knowledge.values import DocumentStatus, IndexingStatus
-from config.cli.kit.columns import OutputColumn, columns_for, listing, row_to_dict, table_of
+from config.cli.kit.columns import (
+    OutputColumn,
+    columns_for,
+    first_rows,
+    listing,
+    part_title,
+    row_to_dict,
+    table_of,
+)
 from config.cli.kit.declarations import ExitCode, Output
-from config.cli.kit.output import console, format_relative_time, json_of, progress_bar, table
+from config.cli.kit.output import console, counted, format_relative_time, json_of, progress_bar, table
 from config.cli.kit.printable import printable
 from config.cli.kit.tenancy import (
     ChosenAgent,
@@ -180,9 +188,8 @@ def _results_output(results: Sequence[FileResult]) -> Output:
         ],
     }
     counts = ", ".join(f"{count:,} {change}" for change, count in changes.items())
-    files = "1 file" if len(results) == 1 else f"{len(results):,} files"
-    passages = "1 passage" if value["passages"] == 1 else f"{value['passages']:,} passages"
-    text: RenderableType = f"{files}: {counts}; {passages}."
+    passages = counted(value["passages"], "passage")
+    text: RenderableType = f"{counted(len(results), 'file')}: {counts}; {passages}."
     if broken:
         title = f"\n[yellow]{len(broken):,} of them cannot be read[/yellow]:"
         rows = ((result.name, result.error) for result in broken[:_BROKEN_SHOWN])
@@ -255,17 +262,18 @@ def list_documents(
 def show(document: str, tenant_slug: str | None) -> Output:
     """Show a document with its versions."""
     with _open_document(document, tenant_slug) as found:
-        versions: list[DocumentVersion] = list(versions_of(found.id))
+        versions, total = first_rows(versions_of(found.id))
         value = _as_dict(found) | {
-            "versions": [row_to_dict(version, VERSION_COLUMNS) for version in versions]
+            "versions": [row_to_dict(version, VERSION_COLUMNS) for version in versions],
+            "versions_total": total,
         }
-    state = f"{found.status}, {found.indexing}: {found.embedded:,} of {found.passages:,} passages embedded"
+    state = f"{found.status}, {found.indexing}: {found.embedded:,} of {counted(found.passages, 'passage')} embedded"
     lines = [f"[bold]{escape(found.title)}[/bold] ({escape(found.name)}) is {state}."]
     if found.category:
         lines.append(f"Category: {escape(found.category)}")
     if found.error:
         lines.append(f"[yellow]{escape(found.error)}[/yellow]")
-    return Output(value, text=Group(*lines, table_of(versions, VERSION_COLUMNS)))
+    return Output(value, text=Group(*lines, table_of(versions, VERSION_COLUMNS, title=part_title(total))))
 
 
 def read(document: str, start: int, length: int, tenant_slug: str | None) -> Output:
@@ -333,7 +341,7 @@ def reindex(document: str, background: bool, tenant_slug: str | None) -> Output:
     with tenant_transaction(found.tenant_id):
         found = Document.objects.select_related("tenant").get(id=found.id)
     failed = indexed is not None and indexed.status is IndexingStatus.FAILED
-    text = f"[bold]{escape(found.name)}[/bold] is {found.indexing}, {found.passages:,} passages"
+    text = f"[bold]{escape(found.name)}[/bold] is {found.indexing}, {counted(found.passages, 'passage')}"
     text += f": {escape(found.error)}." if found.error else "."
     return Output(_as_dict(found), text=text, code=ExitCode.FAILED if failed else ExitCode.DONE)
 

@@ -24,7 +24,7 @@ from arbor.pipeline.conditions import NODE_OUTCOMES, NodeOutcome
 from arbor.pipeline.graph import heartbeat_text, load_graph
 from config.cli.kit.columns import OutputColumn, listing
 from config.cli.kit.declarations import ExitCode, Output
-from config.cli.kit.output import print_note
+from config.cli.kit.output import counted, print_note
 from config.cli.kit.tenancy import ChosenAgent, actor, choose_agent, choose_tenant, with_optional_agent
 from config.cli.kit.text_files import read_text
 from config.cli.kit.values import index_by_name, json_or_text
@@ -33,7 +33,7 @@ from config.cli.kit.values import index_by_name, json_or_text
 _MAX_BYTES = 1_000_000
 
 
-def validate(which: str, tenant_slug: str | None) -> Output:
+def validate(which: str | None, tenant_slug: str | None) -> Output:
     """Check a graph, and list all its faults."""
     try:
         graph = load_graph(_read_graph(which, tenant_slug), handlers=HANDLERS)
@@ -45,12 +45,12 @@ def validate(which: str, tenant_slug: str | None) -> Output:
     value = {"valid": True, "faults": [], "name": graph.name, "nodes": sorted(graph.nodes), "edges": edges}
     return Output(
         value,
-        text=f"[green]valid[/green]: {escape(graph.name)}, {len(graph.nodes)} nodes, {edges} edges",
+        text=f"[green]valid[/green]: {escape(graph.name)}, {counted(len(graph.nodes), 'node')}, {counted(edges, 'edge')}",
     )
 
 
 def dry_run_graph(
-    which: str,
+    which: str | None,
     mode: str,
     reply_file: Path | None,
     outcomes: tuple[str, ...],
@@ -80,7 +80,7 @@ def dry_run_graph(
     return Output(_as_json(result), text=_for_people(result), code=code)
 
 
-def draw(which: str, output: Path | None, tenant_slug: str | None, as_json: bool) -> Output | None:
+def draw(which: str | None, output: Path | None, tenant_slug: str | None, as_json: bool) -> Output | None:
     """Draw a graph as SVG: into a file, or to standard output."""
     text = _read_graph(which, tenant_slug)
     graph = load_graph(text, handlers=HANDLERS)
@@ -103,13 +103,14 @@ def draw(which: str, output: Path | None, tenant_slug: str | None, as_json: bool
     return None
 
 
-def _read_graph(which: str, tenant_slug: str | None) -> str:
+def _read_graph(which: str | None, tenant_slug: str | None) -> str:
     """Return the DOT text of standard input (`-`), of a file, of an agent, or the default one; a file takes precedence over an agent."""
-    text = _read_graph_file(which) if which else heartbeat_text()
+    text = heartbeat_text() if which is None else _read_graph_file(which)
     if text is not None:
-        if tenant_slug:
+        if tenant_slug is not None:
             raise click.UsageError("--tenant is that of an agent: name an AGENT, or leave it out")
         return text
+    assert which is not None, "the default graph has a text"
     agent = choose_agent(which, tenant_slug)
     with tenant_transaction(agent.tenant_id):
         own: str = Agent.objects.values_list("pipeline", flat=True).get(id=agent.id)

@@ -16,9 +16,12 @@ from arbor.adapters.credentials import TENANT_PROVIDERS
 from arbor.models.handles import Provider
 from config.cli.kit.columns import OutputColumn, listing, row_to_dict
 from config.cli.kit.declarations import Output
-from config.cli.kit.output import format_relative_time
+from config.cli.kit.output import counted, format_relative_time
 from config.cli.kit.tenancy import actor, choose_tenant, in_tenant_transaction
 from config.cli.kit.text_files import read_secret_text
+
+#: The most models that are named.
+_MODELS_SHOWN = 8
 
 _COLUMNS = (
     OutputColumn("provider", "provider"),
@@ -59,10 +62,10 @@ def add(
     row = connect_provider(
         tenant_id=tenant.id, provider=provider, key=key, base_url=base_url, model=model, actor=actor()
     )
-    return Output(
-        _provider_value(row, tenant),
-        text=f"The key of {row.provider} works and is stored. {_models_sentence(row)}",
+    works = (
+        f"The key of {row.provider} works and is stored." if key else f"{row.provider} answers without a key."
     )
+    return Output(_provider_value(row, tenant), text=f"{works} {_models_sentence(row)}")
 
 
 def test(provider: str, tenant_slug: str | None) -> Output:
@@ -97,11 +100,9 @@ def _provider_value(row: ProviderKey, tenant: Tenant) -> dict[str, Any]:
 
 
 def _models_sentence(row: ProviderKey) -> str:
-    names = escape(", ".join(row.listed[:8]))
-    number = len(row.listed)
-    return (
-        f"It lists {number} model{'' if number == 1 else 's'}: {names}." if number else "It lists no models."
-    )
+    number, names = len(row.listed), escape(", ".join(row.listed[:_MODELS_SHOWN]))
+    more = f" and {number - _MODELS_SHOWN:,} more" if number > _MODELS_SHOWN else ""
+    return f"It lists {counted(number, 'model')}: {names}{more}." if number else "It lists no models."
 
 
 def _read_key(provider: str, *, key_file: Path | None, key_stdin: bool, no_key: bool) -> str:

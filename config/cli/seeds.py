@@ -33,7 +33,7 @@ from arbor.seeds.manifest import SeedManifest
 from arbor.seeds.saving import SeedReason
 from config.cli.kit.columns import OutputColumn, listing, row_to_dict
 from config.cli.kit.declarations import Output
-from config.cli.kit.output import format_relative_time
+from config.cli.kit.output import counted, format_relative_time
 from config.cli.kit.tenancy import (
     ChosenAgent,
     actor,
@@ -116,7 +116,7 @@ def export(agent: ChosenAgent, *, file: str, without_vectors: bool) -> Output:
     }
     text = (
         f"Exported [bold]{escape(agent.name)}[/bold] to {escape(str(path))}: {format_size(manifest.bytes)},"
-        f" {manifest.rows['memories']} memories.\n  digest {manifest.trailer.digest}"
+        f" {counted_memories(manifest.rows['memories'])}.\n  digest {manifest.trailer.digest}"
     )
     return Output(value, text=text)
 
@@ -222,7 +222,7 @@ def merge(agent: ChosenAgent, *, seed: str, trust_foreign: bool, dry_run: bool) 
     verb = "Would merge" if dry_run else "Merged"
     lines = [
         f"{verb} from [bold]{escape(report.from_name)}[/bold] into [bold]{escape(report.name)}[/bold]:"
-        f" {report.memories} memories, {report.proposals} proposals; {sum(report.known.values())} known already."
+        f" {counted_memories(report.memories)}, {counted(report.proposals, 'proposal')}; {sum(report.known.values())} known already."
     ]
     lines += [
         f"  conflict in {conflict.section}: {escape(conflict.subject)}: {escape(conflict.own)} stays, not"
@@ -233,7 +233,7 @@ def merge(agent: ChosenAgent, *, seed: str, trust_foreign: bool, dry_run: bool) 
         lines.append(f"  left out, because expired: {counted_memories(report.expired)}")
     if report.postponed:
         lines.append(
-            f"  {report.postponed} beliefs and preferences had no room among the proposals: merge again later"
+            f"  {report.postponed} of the beliefs and preferences had no room among the proposals: merge again later"
         )
     return Output(asdict(report), text="\n".join(lines))
 
@@ -271,7 +271,9 @@ def _creation_output(report: SeedReport, verb: str) -> Output:
     if not report.with_vectors:
         text += "\nThe vectors of its memories are computed again by maintenance."
     if report.requests:
-        text += f"\nIt asks for {len(report.requests)} capabilities; none is granted."
+        text += (
+            f"\nIt asks for {counted(len(report.requests), 'capability', 'capabilities')}; none is granted."
+        )
     if not report.dry_run:
         text += f"\nNext: [bold]arbor agent start {escape(shlex.quote(report.name))}[/bold]"
     return Output(asdict(report), text=text)

@@ -13,13 +13,13 @@ from apps.knowledge.services.global_skills import load_global_skills
 from apps.knowledge.services.skills import (
     FoundSkill,
     add_skill,
-    agents_with,
     delete_skill,
     find_skill,
+    first_agents_with,
+    latest_versions,
     list_skills,
     replace_skill,
     text_of,
-    versions_of,
 )
 from apps.tenants.scope import tenant_transaction
 from arbor.knowledge.skills import MAX_SKILLS, parse_skill
@@ -54,18 +54,20 @@ def show(name: str, tenant_slug: str | None) -> Output:
     """Show a skill as it was written, with its versions and the agents that use it."""
     with tenant_transaction(choose_tenant(tenant_slug).id):
         skill = find_skill(name)
-        text, versions = text_of(skill), versions_of(skill)
-        agents = [agent.name for agent in agents_with(skill.name)]
+        text, versions = text_of(skill), latest_versions(skill)
+        agents = [agent.name for agent in first_agents_with(skill.name)]
     head = f"[bold]{skill.name}[/bold] {escape(skill.version)} ({skill.origin}), {skill.tokens:,} tokens"
-    users = f"Used by {escape(', '.join(agents))}." if agents else "No agent uses it."
+    more = f" and {skill.agents - len(agents):,} more" if skill.agents > len(agents) else ""
+    users = f"Used by {escape(', '.join(agents))}{more}." if skill.agents else "No agent uses it."
     lines = [
         f"{version.created_at:%Y-%m-%d %H:%M} {escape(version.version)} {version.digest[:12]} by"
         f" {escape(version.created_by)}{' (current)' if version.is_current else ''}"
-        for version in versions
+        for version in versions.shown
     ]
     value = {
         **row_to_dict(skill, SKILL_COLUMNS),
         "agents": agents,
+        "agents_total": skill.agents,
         "text": text,
         "versions": [
             {
@@ -75,11 +77,13 @@ def show(name: str, tenant_slug: str | None) -> Output:
                 "created_at": version.created_at.isoformat(),
                 "is_current": version.is_current,
             }
-            for version in versions
+            for version in versions.shown
         ],
+        "versions_total": versions.total,
     }
     body = Syntax(text, "markdown", word_wrap=True, background_color="default")
-    return Output(value, text=Group(head, body, users, "Versions:", *lines))
+    part = f"the latest {len(lines):,} of " if versions.total > len(lines) else ""
+    return Output(value, text=Group(head, body, users, f"Versions: {part}{versions.total:,}", *lines))
 
 
 def add(file: TextIO, replace: bool, tenant_slug: str | None) -> Output:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import click
 from rich.markup import escape
 
 from apps.agents.services.lookup import agent_by_name
@@ -15,7 +16,6 @@ from apps.knowledge.services.subscriptions import (
     subscriptions_of,
     unsubscribe,
 )
-from arbor.errors import Invalid
 from arbor.knowledge.subscriptions import SignalSource
 from config.cli.kit.columns import OutputColumn, listing, row_to_dict
 from config.cli.kit.declarations import Output
@@ -48,9 +48,9 @@ def list_all(agent: ChosenAgent) -> Output:
 @in_agent_transaction
 def add(agent: ChosenAgent, *, names: tuple[str, ...], peer: str | None, own: bool) -> Output:
     """Subscribe an agent to signals."""
-    if own and peer:
-        raise Invalid("give --own or --peer, not both")
-    source = SignalSource.OWN if own else SignalSource.PEER if peer else SignalSource.SHARED
+    if own and peer is not None:
+        raise click.UsageError("give --own or --peer, not both")
+    source = SignalSource.OWN if own else SignalSource.SHARED if peer is None else SignalSource.PEER
     wanted = NewSubscription(
         names=names, source=source, peer_id=agent_by_name(peer).id if peer is not None else None
     )

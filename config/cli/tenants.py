@@ -144,5 +144,5 @@ def list_members(slug: str) -> Output:
             OutputColumn("role", "role"),
         ),
         about={"tenant": slug},
-        empty=f"No member yet. Add one: [bold]arbor tenant member add {slug} USERNAME[/bold]",
+        empty=f"No member yet. Add one: [bold]arbor tenant member add {slug} USERNAME --role ROLE[/bold]",
     )

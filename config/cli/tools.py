@@ -23,6 +23,7 @@ from apps.tools.services.tools import agents_of_tool, allow_tool, deny_tool, too
 from arbor.adapters.webhook import redact_url
 from arbor.errors import NotFound, ToolFailed
 from arbor.tools.names import PREFIX
+from arbor.tools.ports import MAX_SKIPPED
 from arbor.tools.schemas import describe_arguments
 from config.cli.kit.columns import OutputColumn, columns_for, listing, row_to_dict
 from config.cli.kit.declarations import Output
@@ -40,7 +41,11 @@ SERVER_COLUMNS = (
         "listed",
         value=lambda server: server.listed_at.isoformat() if server.listed_at else None,
     ),
-    OutputColumn("skipped", "not usable", cell=len),
+    OutputColumn(
+        "skipped",
+        "not usable",
+        cell=lambda lines: len(lines) if len(lines) <= MAX_SKIPPED else f"over {MAX_SKIPPED}",
+    ),
     OutputColumn("last_error", "last error"),
     OutputColumn("id"),
 )

@@ -16,12 +16,12 @@ from apps.workflows.models import Workflow, WorkflowRun, WorkflowStep
 from apps.workflows.services import answers, definitions, runs
 from apps.workflows.services.definitions import WorkflowRequest, WorkflowSchedule, find_workflow, version_of
 from apps.workflows.services.rows import steps_of
-from arbor.workflows.definition import read_definition
+from arbor.workflows.definition import read_definition, read_new_definition
 from arbor.workflows.values import WorkflowRunStatus
 from config.cli.kit.columns import OutputColumn, bounded_listing, listing, row_to_dict, table_of
 from config.cli.kit.declarations import Output
 from config.cli.kit.lookup import find_in_tenant, in_transaction_of, tenant_of_name, tenant_of_row
-from config.cli.kit.output import cut, format_relative_time, short
+from config.cli.kit.output import counted, cut, format_relative_time, short
 from config.cli.kit.tenancy import (
     actor,
     choose_agent,
@@ -154,7 +154,7 @@ def delete(tenant: Tenant, *, name: str) -> Output:
 
 def check(*, file: TextIO, tenant_slug: str | None) -> Output:
     """Check a definition; an error lists every fault."""
-    definition = read_definition(read_text(file))
+    definition = read_new_definition(read_text(file))
     definitions.check_step_models(definition)
     tenant = named_or_default_tenant(tenant_slug)
     value = {
@@ -164,7 +164,9 @@ def check(*, file: TextIO, tenant_slug: str | None) -> Output:
         "agents": list(definition.agents),
     }
     needs = f"; its input needs {', '.join(definition.inputs)}" if definition.inputs else ""
-    return Output(value, text=f"The definition is valid, with {len(definition.steps)} steps{needs}.")
+    return Output(
+        value, text=f"The definition is valid, with {counted(len(definition.steps), 'step')}{needs}."
+    )
 
 
 @in_transaction_of(tenant_of_name, Workflow, "name")
@@ -210,7 +212,8 @@ def show_run(tenant: Tenant, *, run_id: str) -> Output:
     notes = [escape(run.error)] if run.error else []
     if run.failed_legs and run.due_at:
         next_at = format_relative_time(run.due_at)
-        notes.append(f"{run.failed_legs} attempts in a row to continue it failed; the next one is {next_at}.")
+        failed = counted(run.failed_legs, "attempt")
+        notes.append(f"{failed} in a row to continue it failed; the next one is {next_at}.")
     shown = table_of(steps, _STEP_COLUMNS) if steps else "No step has begun yet."
     return Output(value, text=Group(head, *notes, shown))
 

@@ -98,7 +98,7 @@ def demo_tenant(slug: str | None) -> Tenant:
     """Return the tenant of the demo; the default one is created if missing."""
     if slug is None and not Tenant.objects.using(OPS).filter(slug=TENANT).exists():
         return open_tenant(slug=TENANT, name="Demo", actor=actor())
-    return tenant_by_slug(slug or TENANT)
+    return tenant_by_slug(TENANT if slug is None else slug)
 
 
 @contextmanager

@@ -23,12 +23,13 @@ ARBOR_RUN_LEASE = seconds("ARBOR_RUN_LEASE_S", default=30, least=0.1, most=86_40
 ARBOR_MAX_ATTEMPTS = whole_number("ARBOR_MAX_ATTEMPTS", default=5, least=1, most=1_000)
 #: The most heartbeats claimed by one statement, and the most running heartbeats of the installation.
 ARBOR_CLAIM_BATCH = whole_number("ARBOR_CLAIM_BATCH", default=500, least=1, most=100_000)
-ARBOR_MAX_IN_FLIGHT = env.int("ARBOR_MAX_IN_FLIGHT", default=5000)
+ARBOR_MAX_IN_FLIGHT = whole_number("ARBOR_MAX_IN_FLIGHT", default=5000, least=1, most=1_000_000)
 #: The most heartbeats of one tenant in one claim while other tenants wait.
 ARBOR_TENANT_CLAIM_LIMIT = whole_number("ARBOR_TENANT_CLAIM_LIMIT", default=100, least=1, most=100_000)
 #: An idle agent reflects once in ARBOR_REFLECT_EVERY heartbeats, and no earlier than ARBOR_REFLECT_PAUSE after its last thought,
-#: because heartbeats that follow each other by seconds bring nothing new. Its other heartbeats call no model.
-ARBOR_REFLECT_EVERY = whole_number("ARBOR_REFLECT_EVERY", default=4, least=1, most=1_000_000)
+#: because heartbeats that follow each other by seconds bring nothing new. Its other heartbeats call no model. At most 24, as
+#: a heartbeat looks back to no more (`arbor.heartbeat.failure_modes.HEARTBEATS_WATCHED`), and an earlier reflection counts as none.
+ARBOR_REFLECT_EVERY = whole_number("ARBOR_REFLECT_EVERY", default=4, least=1, most=24)
 ARBOR_REFLECT_PAUSE = timedelta(seconds=env.float("ARBOR_REFLECT_PAUSE_S", default=3600))
 #: The period of the search for due agents.
 ARBOR_DISPATCH_PERIOD = seconds("ARBOR_DISPATCH_PERIOD_S", default=0.25, least=0.05, most=3600)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from arbor.adapters.credentials import call_deadline_s
+from arbor.adapters.credentials import SERVER_HANDLE, call_deadline_s
 from arbor.authority.modes import parse_model_limits
 from arbor.errors import ConfigurationInvalid
 from arbor.heartbeat.replies.turns import MAX_TURNS
@@ -48,7 +48,10 @@ ARBOR_MODEL_DEADLINE_S = number(
     most=86_400,
     unit=" seconds",
     default=call_deadline_s(
-        [ARBOR_DEFAULT_MODEL, *(handle for handles in ARBOR_TIER_MODELS.values() for handle in handles)],
+        [
+            ARBOR_DEFAULT_MODEL or SERVER_HANDLE,
+            *(handle for handles in ARBOR_TIER_MODELS.values() for handle in handles),
+        ],
         openai_base_url=OPENAI_BASE_URL,
         ollama_host=OLLAMA_HOST,
     ),

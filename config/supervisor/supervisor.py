@@ -308,4 +308,6 @@ def _all_needs(
 def _describe(code: int) -> str:
     if code >= 0:
         return f"with code {code}"
-    return f"by signal {signal.Signals(-code).name}"
+    # Most real-time signals have no name.
+    name = next((known.name for known in signal.Signals if known == -code), str(-code))
+    return f"by signal {name}"

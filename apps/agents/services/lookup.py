@@ -8,6 +8,7 @@ from uuid import UUID
 from django.db.models import Q
 
 from apps.agents.models import Agent
+from apps.tenants.names import list_names
 from arbor.agents.genome import AgentGenome
 from arbor.errors import Invalid, NotFound
 from arbor.ids import read_id
@@ -47,8 +48,10 @@ def agent_by_name(name: str) -> Agent:
     matches = agents_named(name)
     if len(matches) == 1:
         return matches[0]
-    names = list(Agent.objects.order_by("name").values_list("name", flat=True)[:20])
-    known = ", ".join(names) or "none yet; create one with `arbor agent create`"
+    known = list_names(
+        Agent.objects.order_by("name").values_list("name", flat=True),
+        none="none yet; create one with `arbor agent create`",
+    )
     raise NotFound(f"there is no agent {name[:_QUOTED]!r}; there is: {known}")
 
 

@@ -29,9 +29,14 @@ def publish_agent(*, agent_id: UUID, actor: str, description: str | None = None)
     described = agent.public_description if description is None else _valid_description(description)
     if agent.published and described == agent.public_description:
         return agent
+    message = (
+        f"changed the public description of {agent.name}"
+        if agent.published
+        else f"published {agent.name} to agents elsewhere"
+    )
     agent.published, agent.public_description = True, described
     agent.save(update_fields=["published", "public_description"])
-    _record(agent, f"published {agent.name} to agents elsewhere", actor=actor)
+    _record(agent, message, actor=actor)
     return agent
 
 
@@ -71,10 +76,10 @@ def card_path(agent: Agent) -> str:
 
 def _valid_description(text: str) -> str:
     text = " ".join(text.split())
-    if len(text) > DESCRIPTION_LENGTH or not text.isprintable():
-        raise Invalid(
-            f"a public description has at most {DESCRIPTION_LENGTH} printable characters, got {len(text)}"
-        )
+    if len(text) > DESCRIPTION_LENGTH:
+        raise Invalid(f"a public description has at most {DESCRIPTION_LENGTH} characters, got {len(text):,}")
+    if not text.isprintable():
+        raise Invalid("a public description has printable characters only")
     return text
 
 

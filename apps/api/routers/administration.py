@@ -43,7 +43,7 @@ class MemberResource(Schema):
 class MemberRole(Input):
     """The role of a member."""
 
-    role: Role = Role.VIEWER
+    role: Role
 
 
 class TokenResource(Schema):

@@ -53,7 +53,7 @@ class AgentResource(Schema):
     status: AgentStatus
     template: str = Field(description="The template it was created from.", examples=["Scout"])
     template_version: str
-    trust_tier: str
+    trust_tier: str = Field(description="The tier that its template asks for; `/tier` has its tier now.")
     model: str = Field(description="provider/model; empty: the tenant's default, else the installation's.")
     energy: float
     heartbeats: int = Field(description="Heartbeats that ran to a decision.")

@@ -106,7 +106,9 @@ class ChannelInput(Input):
     """A new channel."""
 
     name: Annotated[str, Field(min_length=1, max_length=NAME_LENGTH)]
-    kind: ChannelKind
+    kind: Annotated[
+        ChannelKind, Field(description="inbox, email or webhook: no channel leads to another agent.")
+    ]
     target: Annotated[str, Field(max_length=TARGET_LENGTH, examples=["ann@example.org"])] = ""
     audience: Audience = Audience.USER
     agent_id: UUID | None = None

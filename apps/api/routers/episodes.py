@@ -50,7 +50,7 @@ class EpisodeMemory(Schema):
 
 
 class EpisodeDetails(EpisodeResource):
-    """An episode with its memories, in order."""
+    """An episode with its first memories, in order."""
 
     memories: list[EpisodeMemory]
 

@@ -27,10 +27,12 @@ from apps.goals.services.acts import (
 )
 from apps.goals.services.goals import plans_of
 from arbor.errors import Invalid
-from arbor.goals.plans import MAX_DEPENDENCIES, PlanDraft, PlanStatus, StepDraft
+from arbor.goals.backlog import BLOCKER_LENGTH
+from arbor.goals.plans import MAX_DEPENDENCIES, STEP_LENGTH, PlanDraft, PlanStatus, StepDraft
 from arbor.goals.values import (
     DEFAULT_PRIORITY,
     MAX_PRIORITY,
+    NOTE_LENGTH,
     TITLE_LENGTH,
     GoalLayer,
     GoalSource,
@@ -45,7 +47,6 @@ router = Router()
 _PLANS_SHOWN = 50
 _Share = Annotated[float, Field(ge=0, le=1)]
 _Title = Annotated[str, Field(min_length=1, max_length=TITLE_LENGTH, examples=["Map the harbour"])]
-_Text = Annotated[str, Field(max_length=4_000)]
 
 
 class GoalResource(Schema):
@@ -72,7 +73,7 @@ class GoalInput(Input):
     """A new goal."""
 
     title: _Title
-    description: _Text = ""
+    description: Annotated[str, Field(max_length=4_000)] = ""
     layer: GoalLayer = GoalLayer.OBJECTIVE
     type: GoalType = GoalType.ACHIEVE
     priority: Annotated[int, Field(ge=0, le=MAX_PRIORITY)] = DEFAULT_PRIORITY
@@ -89,11 +90,11 @@ class GoalPatch(Input):
         str,
         Field(max_length=REASON_LENGTH, description="The reason of a new state; required to abandon a goal."),
     ] = ""
-    note: _Text = ""
+    note: Annotated[str, Field(max_length=NOTE_LENGTH)] = ""
     fraction: _Share | None = None
     parent_id: UUID | None = None
     deadline: Moment | None = None
-    blocked_by: Annotated[str, Field(max_length=500)] | None = Field(
+    blocked_by: Annotated[str, Field(max_length=BLOCKER_LENGTH)] | None = Field(
         default=None, description="What it waits for; empty: nothing any more."
     )
 
@@ -102,7 +103,7 @@ class StepInput(Input):
     """A step of a plan."""
 
     action: Annotated[str, Field(max_length=40, examples=["recall"])]
-    description: Annotated[str, Field(min_length=1, max_length=1_000)]
+    description: Annotated[str, Field(min_length=1, max_length=STEP_LENGTH)]
 
 
 class PlanInput(Input):
@@ -111,7 +112,9 @@ class PlanInput(Input):
     steps: Annotated[list[StepInput], Field(min_length=1, max_length=50)]
     draft: Annotated[bool, Field(description="Store it as a draft.")] = False
     risk: _Share | None = None
-    needs: Annotated[list[Annotated[str, Field(max_length=300)]], Field(max_length=MAX_DEPENDENCIES)] = []
+    needs: Annotated[
+        list[Annotated[str, Field(max_length=STEP_LENGTH)]], Field(max_length=MAX_DEPENDENCIES)
+    ] = []
 
 
 class StepResource(Schema):
@@ -151,7 +154,7 @@ class PlanEnd(Input):
 class Dependency(Input):
     """A dependency of a plan that is met."""
 
-    dependency: Annotated[str, Field(min_length=1, max_length=300)]
+    dependency: Annotated[str, Field(min_length=1, max_length=STEP_LENGTH)]
 
 
 @router.get("/agents/{uuid:agent_id}/goals", response=ListPage[GoalResource], summary="List goals")

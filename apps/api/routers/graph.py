@@ -23,6 +23,7 @@ from apps.memories.services.graph.traversal import (
 from apps.selves.services.relations import relate_by_person, unrelate_by_person
 from arbor.memory.relations import (
     MAX_HOPS,
+    NOTE_LENGTH,
     GraphNode,
     GraphNodeKind,
     LabeledNode,
@@ -113,7 +114,7 @@ class RelationInput(Input):
     relation: Relation
     target: NodeInput
     weight: Annotated[float, Field(ge=0, le=1)] = 1.0
-    note: Annotated[str, Field(max_length=500)] = ""
+    note: Annotated[str, Field(max_length=NOTE_LENGTH)] = ""
 
 
 class RelationEnds(Input):

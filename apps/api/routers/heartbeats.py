@@ -36,7 +36,7 @@ class HeartbeatResource(Schema):
 
     id: UUID
     agent_id: UUID
-    number: int | None
+    number: int = Field(description="Counts the heartbeats that ran; 0 for a skipped one.")
     status: HeartbeatStatus
     reason: str = Field(description="Why it was skipped or failed.")
     mode: str

@@ -37,7 +37,7 @@ class IdentityReason(Input):
 
 @router.get("/agents/{uuid:agent_id}/profile", response=AgentProfile, summary="Show an agent's profile")
 def profile(request: HttpRequest, agent_id: UUID) -> AgentProfile:
-    """Show who an agent is: character, trust tier, requested capabilities, and the public half of its identity."""
+    """Show who an agent is: character, requested trust tier and capabilities, and the public half of its identity."""
     return profile_of(agent_id)
 
 

@@ -63,7 +63,9 @@ class MemoryDetails(MemoryResource):
     recalled: int = Field(description="Times that a heartbeat or a conversation recalled it.")
     recalled_at: datetime | None
     episode_id: UUID | None
-    embedding_model: str = Field(description="Empty: it is found by words alone so far.")
+    embedding_model: str = Field(
+        description="The model of its vector; empty: it has none yet, `refused: MODEL`: the model refused it, and words alone find it."
+    )
     decay_rate: float = Field(description="Per day; 0 while it is pinned.")
     relevance: float = Field(description="0 to 1: the importance, faded since the last recall.")
     pinned_at: datetime | None = Field(description="Null: it is not pinned.")

@@ -13,7 +13,7 @@ from pydantic import Field
 from apps.agents.services.lookup import agent_by_id
 from apps.api.requests import access_of
 from apps.api.rows import Input
-from apps.selves.services.decisions import REASON_LENGTH
+from apps.selves.services.changes import REASON_LENGTH
 from apps.selves.services.history import (
     SelfVersion,
     diff_versions,

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from django.http import HttpRequest
 from ninja import Router, Schema, Status
-from pydantic import Field
+from pydantic import Field, WithJsonSchema
 
 from apps.api.paging import ListPage, Paging, page_of
 from apps.api.requests import access_of
@@ -16,7 +16,8 @@ from apps.api.rows import Input, own_row, rows_of
 from apps.selves.models import Belief, Experience, IdentityAspect, PeerModel, Preference, Proposal
 from apps.selves.services.aspects import add_aspect, drop_aspect, revise_aspect
 from apps.selves.services.beliefs import add_belief, revise_belief
-from apps.selves.services.decisions import REASON_LENGTH, ProposalVerdict, decide_proposal
+from apps.selves.services.changes import REASON_LENGTH
+from apps.selves.services.decisions import ProposalVerdict, decide_proposal
 from apps.selves.services.inner_state import read_inner_state
 from apps.selves.services.preferences import set_preference, unset_preference
 from apps.selves.services.proposals import propose_by_person
@@ -43,6 +44,16 @@ router = Router()
 SOURCE = "operator"
 _Share = Annotated[float, Field(ge=0, le=1)]
 _Text = Annotated[str, Field(min_length=1, max_length=TEXT_LENGTH)]
+#: The kinds of proposals that consist of a text; a preference has a key and a value, and `NewProposal` refuses one without.
+_TextKind = Annotated[
+    ProposalKind,
+    WithJsonSchema(
+        {
+            "type": "string",
+            "enum": [kind.value for kind in ProposalKind if kind is not ProposalKind.PREFERENCE],
+        }
+    ),
+]
 _Reason = Annotated[str, Field(max_length=REASON_LENGTH, description="For the record.")]
 
 
@@ -149,7 +160,7 @@ class ProposalInput(Input):
     """A new proposal."""
 
     content: _Text
-    kind: ProposalKind = ProposalKind.INSIGHT
+    kind: _TextKind = ProposalKind.INSIGHT
     confidence: _Share = PERSON_CONFIDENCE
 
 

@@ -16,16 +16,17 @@ from apps.api.rows import Input
 from apps.knowledge.services.active_skills import active_skills, choose_skills
 from apps.knowledge.services.skills import (
     USERS_SHOWN,
+    VERSIONS_SHOWN,
     FoundSkill,
     SkillOrigin,
     add_skill,
     delete_skill,
     find_skill,
     first_agents_with,
+    latest_versions,
     list_skills,
     replace_skill,
     text_of,
-    versions_of,
 )
 from arbor.knowledge.skills import MAX_SKILL_LENGTH, MAX_SKILLS, parse_skill
 
@@ -72,7 +73,10 @@ class SkillDetails(SkillResource):
     """A skill as it was written, with its versions and the agents that use it."""
 
     text: str
-    versions: list[SkillVersionResource] = Field(description="The latest first.")
+    versions: list[SkillVersionResource] = Field(
+        description=f"The latest {VERSIONS_SHOWN}, the latest first; `versions_total` counts all."
+    )
+    versions_total: int
     users: list[SkillUser] = Field(description=f"The first {USERS_SHOWN} by name; `agents` counts all.")
 
 
@@ -161,9 +165,11 @@ def choose(request: HttpRequest, agent_id: UUID, choice: SkillChoice) -> SkillLi
 
 
 def _details(skill: FoundSkill) -> SkillDetails:
+    versions = latest_versions(skill)
     return SkillDetails(
         **SkillResource.model_validate(skill).model_dump(),
         text=text_of(skill),
-        versions=[SkillVersionResource.model_validate(version) for version in versions_of(skill)],
+        versions=[SkillVersionResource.model_validate(version) for version in versions.shown],
+        versions_total=versions.total,
         users=[SkillUser.model_validate(agent) for agent in first_agents_with(skill.name)],
     )

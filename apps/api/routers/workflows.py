@@ -20,7 +20,7 @@ from apps.workflows.services import runs as run_services
 from apps.workflows.services.definitions import WorkflowRequest, WorkflowSchedule
 from apps.workflows.services.rows import REASON_LENGTH, steps_of
 from arbor.pipeline.dot import MAX_DOT_CHARACTERS
-from arbor.workflows.definition import read_definition
+from arbor.workflows.definition import read_definition, read_new_definition
 from arbor.workflows.values import (
     NAME_LENGTH,
     WorkflowRunStatus,
@@ -210,7 +210,7 @@ def add_workflow(request: HttpRequest, payload: WorkflowInput) -> Status[Workflo
 @router.post("/workflows/check", response=DefinitionCheck, auth=READ, summary="Check a definition")
 def check_definition(request: HttpRequest, payload: DefinitionInput) -> DefinitionCheck:
     """Check a definition; the answer to a wrong definition names every fault. Nothing is stored."""
-    definition = read_definition(payload.source)
+    definition = read_new_definition(payload.source)
     definitions.check_step_models(definition)
     return DefinitionCheck(
         steps=list(definition.steps), inputs=list(definition.inputs), agents=list(definition.agents)

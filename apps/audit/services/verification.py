@@ -39,6 +39,8 @@ class ChainReport:
     aged: int = 0
     #: The aged rows whose deletion is recorded, but not sealed yet.
     aged_unsealed: int = 0
+    #: The first fault of the chain. Seals by retired keys that no later seal proves are found last.
+    broken_at: ChainFault | None = None
     #: The first faults that were found; `fault_count` counts all.
     faults: list[ChainFault] = field(default_factory=list)
     fault_count: int = 0
@@ -55,12 +57,6 @@ class ChainReport:
     complete_since: datetime | None = None
     #: The records of deletions that have not changed since they were sealed.
     sealed_deletions: set[UUID] = field(default_factory=set)
-
-    @property
-    def broken_at(self) -> ChainFault | None:
-        """The first fault of the chain."""
-        # Seals by retired keys that no later seal proves are found last.
-        return min(self.faults, key=lambda fault: fault.number, default=None)
 
     def as_json(self) -> dict[str, Any]:
         """Return the report as the API and `--json` print it."""
@@ -87,6 +83,8 @@ class ChainReport:
         """Count faults, and list the first ones."""
         for fault in faults:
             self.fault_count += 1
+            if self.broken_at is None or fault.number < self.broken_at.number:
+                self.broken_at = fault
             if len(self.faults) < _MAX_FAULTS:
                 self.faults.append(fault)
 

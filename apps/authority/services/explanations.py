@@ -110,7 +110,9 @@ def describe_constraints(row: CapabilityGrant) -> str:
     parts = [
         f"from {limits.not_before:%Y-%m-%d %H:%M} UTC" if limits.not_before else "",
         f"until {limits.expires_at:%Y-%m-%d %H:%M} UTC" if limits.expires_at else "",
-        f"{limits.max_uses} uses" if limits.max_uses is not None else "",
+        f"{limits.max_uses} {'use' if limits.max_uses == 1 else 'uses'}"
+        if limits.max_uses is not None
+        else "",
         str(limits.rate) if limits.rate else "",
         str(limits.window) if limits.window else "",
     ]

@@ -337,7 +337,8 @@ def _delegation_fault(row: CapabilityGrant, parent: Capability, child: Capabilit
     if limits.max_uses is not None and child.constraints.max_uses is not None:
         left = limits.max_uses - _uses_of(row)
         if child.constraints.max_uses > left:
-            return f"it would have {child.constraints.max_uses} uses, and {parent.id} has {left} left"
+            wanted = child.constraints.max_uses
+            return f"it would have {wanted} use{'s' if wanted != 1 else ''}, and {parent.id} has {left} left"
     return widening(child, parent)
 
 

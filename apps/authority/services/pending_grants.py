@@ -28,6 +28,6 @@ def sign_pending_grants(*, actor: str) -> int:
     if rows:
         sign_rows(rows)
         CapabilityGrant.objects.bulk_update(rows, ["issuer", "signature"])
-        message = f"signed {len(rows)} grants from before capabilities"
+        message = f"signed {len(rows)} grant{'s' if len(rows) != 1 else ''} from before capabilities"
         record(action=AuditAction.CAPABILITY_GRANTED, actor=actor, message=message)
     return len(rows)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
 from uuid import UUID
@@ -20,7 +20,8 @@ from arbor.ids import uuid7
 TENANT_SUM_CACHED_S = 10.0
 
 _TENANT_SUM = """
-SELECT coalesce(sum(beats), 0), coalesce(sum(tokens), 0), coalesce(sum(cost_usd), 0) FROM calls_dailyusage
+SELECT (now() AT TIME ZONE 'UTC')::date, coalesce(sum(beats), 0), coalesce(sum(tokens), 0), coalesce(sum(cost_usd), 0)
+FROM calls_dailyusage
 WHERE tenant_id = %(tenant)s AND day = (now() AT TIME ZONE 'UTC')::date
 """
 _DAY = """
@@ -40,7 +41,7 @@ ON CONFLICT (tenant_id, agent_id, day) DO UPDATE SET level = excluded.level
 WHERE calls_dailyusage.level <> excluded.level
 RETURNING agent_id
 """
-_sums: dict[UUID, tuple[float, Amounts]] = {}
+_sums: dict[UUID, tuple[float, date, Amounts]] = {}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,12 +83,13 @@ def budget_status_of(agent_id: UUID) -> BudgetStatus:
 def tenant_used() -> Amounts:
     """Return the usage of all agents of the current tenant today, cached for `TENANT_SUM_CACHED_S`."""
     tenant = current_tenant()
-    read_at, amounts = _sums.get(tenant, (float("-inf"), Amounts()))
+    read_at, day, amounts = _sums.get(tenant, (float("-inf"), date.min, Amounts()))
     now = time.monotonic()
-    if now - read_at >= TENANT_SUM_CACHED_S:
-        ((beats, tokens, usd),) = fetch(_TENANT_SUM)
+    # The sum of the day before would halt an agent, whose next heartbeat is then a day later.
+    if now - read_at >= TENANT_SUM_CACHED_S or day != datetime.now(UTC).date():
+        ((day, beats, tokens, usd),) = fetch(_TENANT_SUM)
         amounts = Amounts(heartbeats=int(beats), tokens=int(tokens), usd=Decimal(usd))
-        _sums[tenant] = now, amounts
+        _sums[tenant] = now, day, amounts
     return amounts
 
 

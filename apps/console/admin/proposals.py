@@ -17,7 +17,8 @@ from apps.console.access import Right, actor_of, has_right
 from apps.console.listing import AgentRowsAdmin, filters_by_agent
 from apps.console.nodes import link_ids
 from apps.selves.models import Proposal
-from apps.selves.services.decisions import REASON_LENGTH, ProposalVerdict, decide_proposals
+from apps.selves.services.changes import REASON_LENGTH
+from apps.selves.services.decisions import ProposalVerdict, decide_proposals
 from arbor.errors import Invalid
 from arbor.selves.proposals import ProposalStatus
 

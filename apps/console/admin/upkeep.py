@@ -10,6 +10,7 @@ from django.utils.safestring import SafeString
 from apps.console import cells, columns
 from apps.console.listing import MEMORY_VECTORS, AgentRowsAdmin, PlatformAdmin, filters_by_agent
 from apps.memories.models import Activation, EmbedderFault, JobRun, Mind, NextEmbedding, Upkeep
+from arbor.embedding.models import REFUSED
 
 #: Labels of the maintenance flags of an `Upkeep` row.
 MAINTENANCE_FLAGS = {
@@ -19,6 +20,14 @@ MAINTENANCE_FLAGS = {
     "unweighed": "importance",
     "unindexed": "word index",
 }
+
+
+def _pending(upkeep: Upkeep) -> list[str]:
+    """Return the labels of the maintenance that a memory waits for; one that its embedder refuses waits for no cluster."""
+    done = {flag for flag in MAINTENANCE_FLAGS if not getattr(upkeep, flag)}
+    if upkeep.memory.embedding_model.startswith(REFUSED):
+        done.add("unclustered")
+    return [label for flag, label in MAINTENANCE_FLAGS.items() if flag not in done]
 
 
 class _PerMemoryAdmin(AgentRowsAdmin):
@@ -45,13 +54,7 @@ class UpkeepAdmin(_PerMemoryAdmin):
     )
     neighbors_shown = columns.json("neighbors", "neighbors")
     computed = columns.moment("computed_at", "computed")
-    waiting = columns.cell(
-        "waits for",
-        lambda upkeep: (
-            ", ".join(label for flag, label in MAINTENANCE_FLAGS.items() if getattr(upkeep, flag))
-            or "nothing"
-        ),
-    )
+    waiting = columns.cell("waits for", lambda upkeep: ", ".join(_pending(upkeep)) or "nothing")
 
 
 @admin.register(Activation)
@@ -95,6 +98,11 @@ class MindAdmin(AgentRowsAdmin):
     clustered = columns.moment("clustered_at", "last reclustering")
 
 
+def _has_run(run: JobRun) -> bool:
+    """Return whether a run has ended: until then, `ended_at` is the time when the first run was expected."""
+    return run.succeeded_at is not None or bool(run.error)
+
+
 @admin.register(JobRun)
 class JobRunAdmin(PlatformAdmin):
     """List the last run of each maintenance job."""
@@ -106,14 +114,16 @@ class JobRunAdmin(PlatformAdmin):
 
     @admin.display(description="state")
     def state(self, run: JobRun) -> SafeString:
-        """Return a badge with the result of the run, or `off` for a job that is switched off."""
+        """Return a badge with the result of the run, `off` for a job that is switched off, or `not yet` for one that never ran."""
         if run.period_s <= 0:
             return cells.badge("off", "calm")
+        if not _has_run(run):
+            return cells.badge("not yet", "calm")
         if run.error:
             return cells.badge("failed")
         return cells.badge("partial") if run.failed else cells.badge("done")
 
-    ended = columns.moment("ended_at", "last ended")
+    ended = columns.cell("last ended", lambda run: cells.when(run.ended_at if _has_run(run) else None))
     duration = columns.cell("duration", lambda run: cells.span(run.seconds))
 
 

@@ -256,7 +256,8 @@ def _trusts(request: HttpRequest) -> bool:
 
 
 def _created(report: SeedReport) -> SeedAnswer:
-    asks = f" It asks for {len(report.requests)} capabilities; none is granted." if report.requests else ""
+    requested = _count(len(report.requests), "capability", "capabilities")
+    asks = f" It asks for {requested}; none is granted." if report.requests else ""
     if report.dry_run:
         return SeedAnswer(text=f"{report.name} would be created: {_rows_of(report)}{asks}")
     return SeedAnswer(
@@ -267,18 +268,26 @@ def _created(report: SeedReport) -> SeedAnswer:
 
 def _rows_of(report: SeedReport) -> str:
     """Return the rows of a report, and the rows that were left out, as sentences."""
-    rows = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in report.rows.items() if count)
-    dropped = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in report.dropped.items())
+    # The counts come last, because the names are plurals.
+    rows = ", ".join(f"{name.replace('_', ' ')} {count:,}" for name, count in report.rows.items() if count)
+    dropped = ", ".join(f"{name.replace('_', ' ')} {count:,}" for name, count in report.dropped.items())
     left_out = f" Left out, because what they refer to is missing: {dropped}." if dropped else ""
     return f"{rows or 'nothing'}.{left_out}"
+
+
+def _count(number: int, singular: str, plural: str) -> str:
+    return f"{number:,} {singular if number == 1 else plural}"
 
 
 def _merged(report: MergeReport) -> str:
     verb = "would get" if report.dry_run else "got"
     known, conflicts = sum(report.known.values()), len(report.conflicts)
     expired = f" Left out because they have expired: {report.expired}." if report.expired else ""
-    later = f" {report.postponed} proposals have no room: merge again later." if report.postponed else ""
+    postponed = _count(report.postponed, "proposal", "proposals")
+    verb_of_room = "has" if report.postponed == 1 else "have"
+    later = f" {postponed} {verb_of_room} no room: merge again later." if report.postponed else ""
+    memories = _count(report.memories, "memory", "memories")
     return (
-        f"{report.name} {verb} {report.memories} memories and {report.proposals} proposals from {report.from_name};"
+        f"{report.name} {verb} {memories} and {_count(report.proposals, 'proposal', 'proposals')} from {report.from_name};"
         f" {known} known already, {conflicts} in conflict.{expired}{later}"
     )

@@ -11,7 +11,7 @@ from django.views.decorators.http import require_POST, require_safe
 from apps.console.access import Right, actor_of, has_right, require_member
 from apps.console.pages.self_versions import parse_version, read_self_versions
 from apps.console.views import console_page, refuse
-from apps.selves.services.decisions import REASON_LENGTH
+from apps.selves.services.changes import REASON_LENGTH
 from apps.selves.services.rollback import roll_back
 from apps.tenants.scope import APP
 from arbor.errors import Invalid, NotFound

@@ -357,13 +357,21 @@ def _working_memory(stored: Any) -> WorkingMemoryView:
     engagement = stored.get("engagement")
     return WorkingMemoryView(
         thoughts=[
-            ThoughtRow(text=str(thought.get("text", "")), at=parse_datetime(str(thought.get("at", ""))))
+            ThoughtRow(text=str(thought.get("text", "")), at=_time(thought.get("at")))
             for thought in reversed(thoughts)
         ],
         concerns=[str(line) for line in reversed(_list(stored.get("concerns")))],
         curiosity=[str(line) for line in reversed(_list(stored.get("curiosity")))],
         engagement=engagement if isinstance(engagement, int | float) else None,
     )
+
+
+def _time(value: Any) -> datetime | None:
+    try:
+        return parse_datetime(str(value))
+    except ValueError:
+        # A day or an hour that does not exist.
+        return None
 
 
 def _list(value: Any) -> list[Any]:

@@ -99,7 +99,9 @@ class ClusterPage:
     cluster: Cluster
     keywords: Sequence[str]
     members: Sequence[ClusterMember]
+    #: The strongest relations.
     related: Sequence[ClusterNeighbor]
+    has_more_related: bool
 
     @property
     def hidden(self) -> int:
@@ -116,11 +118,11 @@ def read_cluster(cluster: Cluster) -> ClusterPage:
         .order_by("-strength", "memory_id")[:CLUSTER_MEMBERS_SHOWN]
     )
     ends = Q(source_id=cluster.id) | Q(target_id=cluster.id)
-    relations = (
+    relations = list(
         ClusterRelation.objects.filter(ends)
         .select_related("source", "target")
         .defer("source__centroid", "target__centroid")
-        .order_by("-strength", "source_id", "target_id")[:RELATED_SHOWN]
+        .order_by("-strength", "source_id", "target_id")[: RELATED_SHOWN + 1]
     )
     keywords = cluster.keywords if isinstance(cluster.keywords, list) else []
     return ClusterPage(
@@ -134,8 +136,9 @@ def read_cluster(cluster: Cluster) -> ClusterPage:
                 outward=relation.source_id == cluster.id,
                 strength=relation.strength,
             )
-            for relation in relations
+            for relation in relations[:RELATED_SHOWN]
         ],
+        has_more_related=len(relations) > RELATED_SHOWN,
     )
 
 
@@ -150,24 +153,32 @@ class ConceptPage:
     concept: Concept
     #: The concepts above it, the broadest first.
     broader: Sequence[Concept]
+    #: The first narrower concepts by name.
     narrower: Sequence[Concept]
+    has_more_narrower: bool
+    #: The strongest cases.
     cases: Sequence[MemoryConcept]
+    has_more_cases: bool
 
 
 def read_concept(concept: Concept) -> ConceptPage:
     """Read a concept's page in the current tenant."""
     above = _ids(concept.ancestors)
     by_id = {broader.id: broader for broader in Concept.objects.filter(id__in=above)}
+    narrower = list(Concept.objects.filter(parent_id=concept.id).order_by("key")[: NARROWER_SHOWN + 1])
+    cases = list(
+        MemoryConcept.objects.filter(concept_id=concept.id)
+        .select_related("memory")
+        .defer("memory__embedding", "memory__lexical")
+        .order_by("-strength", "memory_id")[: CASES_SHOWN + 1]
+    )
     return ConceptPage(
         concept=concept,
         broader=[by_id[concept_id] for concept_id in above if concept_id in by_id],
-        narrower=list(Concept.objects.filter(parent_id=concept.id).order_by("key")[:NARROWER_SHOWN]),
-        cases=list(
-            MemoryConcept.objects.filter(concept_id=concept.id)
-            .select_related("memory")
-            .defer("memory__embedding", "memory__lexical")
-            .order_by("-strength", "memory_id")[:CASES_SHOWN]
-        ),
+        narrower=narrower[:NARROWER_SHOWN],
+        has_more_narrower=len(narrower) > NARROWER_SHOWN,
+        cases=cases[:CASES_SHOWN],
+        has_more_cases=len(cases) > CASES_SHOWN,
     )
 
 

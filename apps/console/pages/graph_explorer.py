@@ -20,7 +20,7 @@ from arbor.memory.neighborhood import HIGHEST_WEIGHT
 
 #: Nodes drawn around the middle, and relations listed.
 NODES_DRAWN = 16
-RELATIONS_READ = 60
+RELATIONS_SHOWN = 60
 #: The latest relations, whose nodes the page offers to begin with.
 BEGINNINGS_READ = 30
 BEGINNINGS_SHOWN = 12
@@ -45,7 +45,9 @@ class GraphPage:
     agents: Sequence[tuple[str, str]]
     agent: Agent | None
     node: NamedNode | None
+    #: The relations with the highest weights.
     relations: Sequence[GraphRelation]
+    has_more_relations: bool
     picture: DrawnNeighborhood | None
     #: [(node, address)].
     beginnings: Sequence[tuple[NamedNode, str]]
@@ -63,12 +65,14 @@ def read_graph(parameters: Mapping[str, Any]) -> GraphPage:
     node_id = read_id(parameters.get("node", ""))
     nodes = find_nodes(agent.id, [node_id]) if agent and node_id else []
     node = nodes[0] if nodes else None
-    relations = _relations(agent, node) if agent and node else []
+    found = _relations(agent, node) if agent and node else []
+    relations = found[:RELATIONS_SHOWN]
     return GraphPage(
         agents=agent_choices(),
         agent=agent,
         node=node,
         relations=relations,
+        has_more_relations=len(found) > RELATIONS_SHOWN,
         picture=draw_neighborhood(_neighbors(relations)),
         beginnings=_beginnings(agent) if agent and node is None else (),
         missing=bool(parameters.get("node")) and node is None,
@@ -81,7 +85,9 @@ def _address(agent: Agent, node_id: UUID) -> str:
 
 def _relations(agent: Agent, node: NamedNode) -> list[GraphRelation]:
     ends = Q(source_id=node.id) | Q(target_id=node.id)
-    edges = list(Edge.objects.filter(ends, agent_id=agent.id).order_by("-weight", "-id")[:RELATIONS_READ])
+    edges = list(
+        Edge.objects.filter(ends, agent_id=agent.id).order_by("-weight", "-id")[: RELATIONS_SHOWN + 1]
+    )
     others = {edge.id: other_end(edge, node.id) for edge in edges}
     named = name_nodes(agent.id, list(others.values()))
     lines = []

@@ -95,6 +95,7 @@ class LedgerPage:
     days: str
     by: str
     groups: Sequence[LedgerGroup]
+    has_more_groups: bool
     total: LedgerGroup
     bars: Sequence[Bar]
     #: Whether the bars are costs; else tokens, because no price is known.
@@ -121,8 +122,8 @@ class LedgerPage:
         return max(len(self.bars), 1) * 20
 
 
-def read_ledger(parameters: Any, *, now: datetime | None = None) -> LedgerPage:
-    """Read the page of the current tenant for the parameters of its address."""
+def read_ledger(parameters: Any, *, now: datetime | None = None, max_groups: int | None = None) -> LedgerPage:
+    """Read the page of the current tenant for the parameters of its address, with at most `max_groups` groups; None: all."""
     now = now or datetime.now(UTC)
     days = parameters.get("days", "") if parameters.get("days", "") in DAYS else "7"
     by = parameters.get("by", "") if parameters.get("by", "") in GROUPS else "model"
@@ -130,12 +131,14 @@ def read_ledger(parameters: Any, *, now: datetime | None = None) -> LedgerPage:
     entries = _latest(now - timedelta(days=int(days)), agent)
     bars, priced = _bars(entries, now=now, days=int(days))
     total = _group("all", None, entries.aggregate(**_SUMS))
+    groups = _groups(entries, by, most=None if max_groups is None else max_groups + 1)
     return LedgerPage(
         agents=agent_choices(),
         agent=agent,
         days=days,
         by=by,
-        groups=_groups(entries, by),
+        groups=groups[:max_groups],
+        has_more_groups=max_groups is not None and len(groups) > max_groups,
         total=total,
         bars=bars,
         priced=priced,
@@ -167,7 +170,7 @@ _SUMS: dict[str, Any] = {
 }
 
 
-def _groups(entries: QuerySet[LedgerEntry], by: str) -> list[LedgerGroup]:
+def _groups(entries: QuerySet[LedgerEntry], by: str, *, most: int | None) -> list[LedgerGroup]:
     match by:
         case "agent":
             keys = ["agent_id", "agent__name"]
@@ -178,7 +181,7 @@ def _groups(entries: QuerySet[LedgerEntry], by: str) -> list[LedgerGroup]:
         case _:
             keys = ["provider", "model"]
     order = F("day").desc() if by == "day" else F("cost").desc(nulls_last=True)
-    rows = entries.order_by().values(*keys).annotate(**_SUMS).order_by(order, "-calls", *keys)[:GROUPS_SHOWN]
+    rows = entries.order_by().values(*keys).annotate(**_SUMS).order_by(order, "-calls", *keys)[:most]
     return [_group(_title(by, row), row.get("agent_id"), row) for row in rows]
 
 
@@ -235,10 +238,12 @@ def _bars(entries: QuerySet[LedgerEntry], *, now: datetime, days: int) -> tuple[
     values = []
     for start in starts:
         row: Mapping[str, Any] = rows.get(start, {})
-        cost, tokens, calls = row.get("cost") or Decimal(0), row.get("tokens") or 0, row.get("calls") or 0
+        tokens, calls = row.get("tokens") or 0, row.get("calls") or 0
+        # Without a call nothing was paid; the sum of calls of unknown price is NULL.
+        cost = row.get("cost") if calls else Decimal(0)
         shown = f"{start:%Y-%m-%d %H:%M} UTC" if hourly else f"{start:%Y-%m-%d}"
         title = f"{shown}: {calls:,} call{'s' if calls != 1 else ''}, {tokens:,} tokens, {dollars(cost)}"
-        values.append((float(cost), float(tokens), title))
+        values.append((float(cost or 0), float(tokens), title))
     priced = any(cost for cost, _, _ in values)
     return draw_bars([(cost if priced else tokens, title) for cost, tokens, title in values]), priced
 

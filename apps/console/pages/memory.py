@@ -76,7 +76,9 @@ class MemoryPage:
     neighbors: Sequence[Neighbor]
     picture: DrawnNeighborhood | None
     beside: Sequence[Memory]
+    #: The latest relations.
     relations: Sequence[RelationLine]
+    has_more_relations: bool
     clusters: Sequence[ClusterMember]
     concepts: Sequence[MemoryConcept]
     terms: int
@@ -105,7 +107,8 @@ def read_memory(memory: Memory) -> MemoryPage:
         neighbors=neighbors,
         picture=draw_neighborhood(neighbors),
         beside=_beside(memory),
-        relations=_relations(edges, memory),
+        relations=_relations(edges[:RELATIONS_SHOWN], memory),
+        has_more_relations=len(edges) > RELATIONS_SHOWN,
         clusters=list(
             ClusterMember.objects.filter(memory_id=memory.id)
             .select_related("cluster")
@@ -124,7 +127,7 @@ def read_memory(memory: Memory) -> MemoryPage:
 
 def _edges(memory: Memory) -> list[Edge]:
     ends = Q(source_id=memory.id) | Q(target_id=memory.id)
-    return list(Edge.objects.filter(ends, agent_id=memory.agent_id).order_by("-id")[:RELATIONS_SHOWN])
+    return list(Edge.objects.filter(ends, agent_id=memory.agent_id).order_by("-id")[: RELATIONS_SHOWN + 1])
 
 
 def _relations(edges: Sequence[Edge], memory: Memory) -> list[RelationLine]:

@@ -22,6 +22,7 @@ from apps.heartbeats.models import Process
 from apps.heartbeats.services.processes import SILENT_AFTER
 from apps.maintenance.services.recovery import FailedMaintenanceCall, failed_maintenance_calls
 from apps.memories.models import Episode, Memory, Upkeep
+from apps.memories.services.clusters.clusters import memories_to_cluster
 from apps.memories.services.jobs.health import MAX_COUNTED, Health, read_health
 from apps.queues import Queue
 from apps.tenants.models import Tenant
@@ -95,6 +96,8 @@ class OperationsPage:
     paused: str
     health: Health | None
     tenants: Sequence[Tenant]
+    #: Whether there are more tenants than are shown.
+    has_more_tenants: bool
 
     #: The count at which the figures of the installation end.
     health_counted = MAX_COUNTED
@@ -118,6 +121,9 @@ def read_operations(*, tenant_id: UUID | None, for_installation: bool) -> Operat
         for process in Process.objects.order_by("kind", "name")[:PROCESSES_SHOWN]
     ]
     counts = _counts(tenant_id) if tenant_id else {}
+    tenants = (
+        list(Tenant.objects.using(OPS).order_by("slug")[: TENANTS_SHOWN + 1]) if for_installation else []
+    )
     return OperationsPage(
         read_at=now,
         processes=processes,
@@ -132,7 +138,8 @@ def read_operations(*, tenant_id: UUID | None, for_installation: bool) -> Operat
         active=bounded_number(counts.get("active", 0)),
         paused=bounded_number(counts.get("paused", 0)),
         health=read_health() if for_installation else None,
-        tenants=list(Tenant.objects.using(OPS).order_by("slug")[:TENANTS_SHOWN]) if for_installation else (),
+        tenants=tenants[:TENANTS_SHOWN],
+        has_more_tenants=len(tenants) > TENANTS_SHOWN,
     )
 
 
@@ -173,10 +180,13 @@ def _counted_rows() -> dict[str, QuerySet[Any]]:
         "under_way": HeartbeatSchedule.objects.filter(in_flight=True),
         "maintenance_calls": ExternalCall.objects.filter(errand_status__in=["pending", "running"]),
         "outbox": OutboxMessage.objects.filter(status__in=[DeliveryStatus.PENDING, DeliveryStatus.SENDING]),
-        "unembedded": Memory.objects.filter(status=MemoryStatus.ACTIVE, embedding__isnull=True),
+        # A model's name without a vector: the embedder refuses the text.
+        "unembedded": Memory.objects.filter(
+            status=MemoryStatus.ACTIVE, embedding__isnull=True, embedding_model=""
+        ),
         "stale": Upkeep.objects.filter(stale=True),
-        "unsummarized": Episode.objects.filter(ended_at__isnull=False, summary=""),
-        "unclustered": Upkeep.objects.filter(unclustered=True),
+        "unsummarized": Episode.objects.filter(ended_at__isnull=False, summarized_at__isnull=True),
+        "unclustered": memories_to_cluster(),
         "unextracted": Upkeep.objects.filter(unextracted=True),
         "unweighed": Upkeep.objects.filter(unweighed=True),
         "active": Agent.objects.filter(status=AgentStatus.ACTIVE),

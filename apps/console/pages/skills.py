@@ -10,12 +10,12 @@ from apps.console.pages.template_editor import FaultLine, fault_line, field_rows
 from apps.knowledge.models import Skill
 from apps.knowledge.services.skills import (
     FoundSkill,
-    FoundSkillVersion,
+    LatestVersions,
     find_skill,
     first_agents_with,
+    latest_versions,
     skill_tokens,
     text_of,
-    versions_of,
 )
 from arbor.errors import SkillInvalid
 from arbor.knowledge.skills import MAX_SKILL_LENGTH, SkillFile, parse_skill
@@ -34,7 +34,7 @@ class SkillEditorPage:
     tokens: int = 0
     #: The stored skill that was opened.
     found: FoundSkill | None = None
-    versions: Sequence[FoundSkillVersion] = ()
+    versions: LatestVersions | None = None
     users: Sequence[Agent] = ()
 
     text_length = MAX_SKILL_LENGTH
@@ -81,7 +81,7 @@ def check_skill_text(text: str, *, name: str) -> SkillEditorPage:
 def _with_stored(page: SkillEditorPage, name: str) -> SkillEditorPage:
     """Return the editor with the stored skill of the name."""
     found = find_skill(name)
-    return replace(page, found=found, versions=versions_of(found), users=first_agents_with(found.name))
+    return replace(page, found=found, versions=latest_versions(found), users=first_agents_with(found.name))
 
 
 #: The text of a new skill.

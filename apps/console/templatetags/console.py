@@ -81,6 +81,12 @@ def energy(value: float | None) -> str:
 
 
 @register.filter
+def amount(value: float, unit: str) -> str:
+    """Write an amount with its unit, whose name is a plural or has none: 1 tick, 2 ticks, 2 energy."""
+    return f"{value:g} {unit.removesuffix('s') if value == 1 else unit}"
+
+
+@register.filter
 def spending(heartbeat: Heartbeat) -> str:
     """Write the budget before and after a heartbeat, with its unit."""
     return cells.spending(heartbeat.energy_start, heartbeat.energy_end, heartbeat.energy_unit)

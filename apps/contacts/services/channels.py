@@ -183,8 +183,10 @@ def _lock_channel(channel_id: UUID) -> Channel:
 
 
 def _valid_target(kind: ChannelKind, target: str) -> str:
-    if len(target) > TARGET_LENGTH or not target.isprintable():
-        raise Invalid(f"a target has at most {TARGET_LENGTH} printable characters, got {len(target)}")
+    if len(target) > TARGET_LENGTH:
+        raise Invalid(f"a target has at most {TARGET_LENGTH} characters, got {len(target):,}")
+    if not target.isprintable():
+        raise Invalid("a target has printable characters only")
     if kind is ChannelKind.PEER:
         raise Invalid("no channel leads to another agent: a public message that names it with @Name does")
     if kind is ChannelKind.INBOX:

@@ -191,6 +191,8 @@ def _store(hook: Hook, delivery: HookDelivery) -> HookReceipt | None:
         event=delivery.event,
         error=delivery.error,
         percept_id=delivery.percept_id,
+        # The sender may have corrected the request.
+        body=delivery.body,
         attempts=F("attempts") + 1,
         tried_at=delivery.tried_at,
     )

@@ -80,7 +80,7 @@ def finalize_turn(
     answer = prepare_answer(tenant_id, agent_id, subject=subject, chat_reply=chat_reply)
     with tenant_transaction(tenant_id):
         asked = _require_pending(agent_id, turn)
-        store_answer(agent_id, subject, answer, model or UNNAMED_MODEL)
+        store_answer(agent_id, subject, answer, model.strip() or UNNAMED_MODEL)
         stored = answer_to(asked)
     assert stored is not None
     return stored

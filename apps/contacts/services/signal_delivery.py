@@ -244,10 +244,11 @@ def _record_failure(
 
 
 def _audit_pause(webhook: SignalWebhook) -> None:
+    requests = "a failed request" if webhook.failures == 1 else f"{webhook.failures} failed requests"
     record(
         action=AuditAction.OPERATOR_ACT,
         actor="system:outbox",
         agent_id=webhook.agent_id,
-        message=f"paused the webhook {webhook.name} after {webhook.failures} failed requests: {webhook.last_error}",
+        message=f"paused the webhook {webhook.name} after {requests}: {webhook.last_error}",
         detail={"webhook": webhook.name, "to": redact_url(webhook.url), "failures": webhook.failures},
     )

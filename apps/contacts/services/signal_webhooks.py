@@ -121,8 +121,10 @@ def _lock_webhook(webhook_id: UUID) -> SignalWebhook:
 
 
 def _valid_url(url: str) -> str:
-    if len(url) > URL_LENGTH or not url.isprintable():
-        raise Invalid(f"a webhook's URL has at most {URL_LENGTH} printable characters, got {len(url)}")
+    if len(url) > URL_LENGTH:
+        raise Invalid(f"a webhook's URL has at most {URL_LENGTH} characters, got {len(url):,}")
+    if not url.isprintable():
+        raise Invalid("a webhook's URL has printable characters only")
     check_url(url, allow_http=settings.ARBOR_WEBHOOK_ALLOW_HTTP)
     return url
 

@@ -98,17 +98,17 @@ def _merge(agent_id: UUID, seed: VerifiedSeed, options: MergeOptions, actor: str
     agent = lock_whole_agent(agent_id)
     require_no_heartbeat(agent)
     plan = plan_merge(_checked(seed.rows()), _own_knowledge(agent_id), now=datetime.now(UTC))
-    proposals = len(plan.beliefs) + len(plan.preferences)
+    memories, proposals = len(plan.memories), len(plan.beliefs) + len(plan.preferences)
     saved = None
     if not options.dry_run:
         saved = save_seed(agent_id=agent_id, reason=SeedReason.MERGE, actor=actor)
-        proposals = _write(agent_id, plan, f"seed:{seed.manifest.trailer.digest}")
+        memories, proposals = _write(agent_id, plan, f"seed:{seed.manifest.trailer.digest}")
     report = MergeReport(
         agent_id=agent_id,
         name=agent.name,
         from_name=seed.manifest.header.name,
         digest=seed.manifest.trailer.digest,
-        memories=len(plan.memories),
+        memories=memories,
         proposals=proposals,
         known=plan.known,
         conflicts=tuple(plan.conflicts),
@@ -143,17 +143,22 @@ def _own_knowledge(agent_id: UUID) -> OwnKnowledge:
     )
 
 
-def _write(agent_id: UUID, plan: MergePlan, source: str) -> int:
-    """Store the memories and the proposals of a plan, and return the number of new proposals."""
+def _write(agent_id: UUID, plan: MergePlan, source: str) -> tuple[int, int]:
+    """Store the memories and the proposals of a plan, and return the numbers of new ones.
+
+    Memories with the same words, from different sessions of the other agent, become one.
+    """
     try:
         memories = [_memory(values, source) for values in plan.memories]
         proposals = [_belief(values, source) for values in plan.beliefs]
         proposals += [_preference(values, source) for values in plan.preferences]
     except (Invalid, ValueError) as error:
         raise SeedInvalid(f"a row of the seed is not valid: {error}") from error
-    for batch in batched(memories, _BATCH, strict=False):
-        store(agent_id=agent_id, memories=batch, vectors=None)
-    return len(propose(agent_id=agent_id, proposals=proposals).made)
+    stored = sum(
+        store(agent_id=agent_id, memories=batch, vectors=None).stored
+        for batch in batched(memories, _BATCH, strict=False)
+    )
+    return stored, len(propose(agent_id=agent_id, proposals=proposals).made)
 
 
 def _memory(values: dict[str, Any], source: str) -> NewMemory:

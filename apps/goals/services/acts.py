@@ -116,7 +116,8 @@ def plan_goal(*, agent_id: UUID, goal_id: UUID, draft: PlanDraft, as_draft: bool
     """Plan an agent's goal, or extend its active plan, audited. Raises NotFound, Invalid, AlreadyExists for known steps."""
     goal = _goal_of(agent_id, goal_id)
     plan = add_plan(agent_id=agent_id, goal_id=goal_id, draft=draft, as_draft=as_draft)
-    return _record_plan(goal, plan, actor, f"planned goal {goal.title!r} in {len(draft.steps)} steps")
+    steps = "1 step" if len(draft.steps) == 1 else f"{len(draft.steps)} steps"
+    return _record_plan(goal, plan, actor, f"planned goal {goal.title!r} in {steps}")
 
 
 @transaction.atomic
@@ -143,7 +144,7 @@ def abandon_latest_plan(
     check_line("a reason", reason, REASON_LENGTH)
     goal = _goal_of(agent_id, goal_id)
     plan = abandon_plan(plan_id=_latest(goal, status).id, reason=reason)
-    return _record_plan(goal, plan, actor, f"gave up the plan of goal {goal.title!r}: {reason}")
+    return _record_plan(goal, plan, actor, f"gave up the plan of goal {goal.title!r}: {plan.reason}")
 
 
 def _goal_of(agent_id: UUID, goal_id: UUID) -> Goal:

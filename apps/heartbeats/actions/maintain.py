@@ -51,7 +51,7 @@ def _view_memory(context: ActionContext, decision: Decision) -> ActionResult:
         f"memory {memory_id}, {memory.type}, of {memory.occurred_at:%Y-%m-%d}",
         f"importance {memory.importance:.2f}, trust {memory.trust:.2f}"
         + (f", from {', '.join(sources)}" if sources else ""),
-        memory.content[:MAX_SHOWN_LENGTH],
+        shorten(memory.content, MAX_SHOWN_LENGTH),
         *detail_lines(memory.type, memory.detail | {PRACTICE_FIELD: memory.practice}),
         *_neighbor_lines(context, GraphNode(GraphNodeKind.MEMORY, memory_id)),
     ]

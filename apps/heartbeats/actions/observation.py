@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from apps.agents.models import Percept
+from django.db.models import Q
+
+from apps.agents.models import Percept, PerceptKind
 from apps.heartbeats.actions.context import ActionContext
 from apps.heartbeats.services.situations.goal_situation import goal_views
 from arbor.contacts.cooldown import format_hours
@@ -32,7 +34,9 @@ def observe(context: ActionContext, decision: Decision) -> ActionResult:
     pending = list(
         Percept.objects.filter(agent_id=context.agent_id, heartbeat_id__isnull=True)
         .exclude(id__in=known)
-        .order_by("at")[:_MAX_PERCEPTS]
+        .alias(is_user_message=Q(kind=PerceptKind.USER_MESSAGE))
+        # The order in which the next heartbeat takes them in.
+        .order_by("-is_user_message", "-urgent", "at")[:_MAX_PERCEPTS]
     )
     presence = "is waiting" if environment.user_waiting else "is not waiting"
     hours = environment.hours_since_user

@@ -89,7 +89,7 @@ def allocate(*, agent_id: UUID, ticks: int, actor: str) -> int:
         action=AuditAction.OPERATOR_ACT,
         actor=actor,
         agent_id=agent_id,
-        message=f"gave {agent.name} a cycle of {ticks} ticks",
+        message=f"gave {agent.name} a cycle of {ticks} tick{'s' if ticks != 1 else ''}",
         detail={"ticks": ticks},
     )
     return ticks

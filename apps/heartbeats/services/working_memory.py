@@ -109,7 +109,8 @@ def rebuild_working_memory(*, agent_id: UUID, actor: str, dry_run: bool = False)
             action=AuditAction.OPERATOR_ACT,
             actor=actor,
             agent_id=agent_id,
-            message=f"rebuilt the working memory of {agent.name} from {len(heartbeats)} heartbeats and {len(turns)} turns",
+            message=f"rebuilt the working memory of {agent.name} from {len(heartbeats)} heartbeat{'s' if len(heartbeats) != 1 else ''}"
+            f" and {len(turns)} turn{'s' if len(turns) != 1 else ''}",
             detail={"before": before.model_dump(mode="json")},
         )
         state.working_memory = json.loads(as_stored(after))

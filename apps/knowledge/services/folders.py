@@ -198,7 +198,7 @@ def _require_files(folder: Path, options: AddOptions) -> None:
     if documents:
         fault = "has no file of a document" if folder.is_dir() else "is gone"
         raise Invalid(
-            f"the folder {folder} {fault}, so {documents:,} documents would be withdrawn: mount its disk, or allow this by"
+            f"the folder {folder} {fault}, so {documents:,} document{'s' if documents != 1 else ''} would be withdrawn: mount its disk, or allow this by"
             " --allow-empty"
         )
 

@@ -9,10 +9,11 @@ from pathlib import Path
 import structlog
 from django.conf import settings
 from django.db import transaction
+from django.db.models import Exists, OuterRef
 
 from apps.audit.models import AuditAction
 from apps.audit.services import record_platform
-from apps.knowledge.models import AgentSkill, GlobalSkill, GlobalSkillVersion
+from apps.knowledge.models import AgentSkill, GlobalSkill, GlobalSkillVersion, Skill
 from apps.knowledge.services.skill_room import lock_skill_sizes
 from apps.knowledge.services.skill_users import SkillChange, find_skill_users, update_skill_users
 from apps.knowledge.services.skills import skill_tokens
@@ -175,11 +176,12 @@ def compare_global_skills() -> SkillFindings:
     with ops_scope():
         rows = {row.name: row for row in GlobalSkill.objects.using(OPS)}
         withdrawn = [name for name, row in rows.items() if not row.is_present]
-        used = AgentSkill.objects.filter(name__in=withdrawn).order_by("name").values_list("name", flat=True)
+        own = Skill.objects.filter(tenant_id=OuterRef("tenant_id"), name=OuterRef("name"))
+        # A tenant's own skill goes before a global one.
+        uses = AgentSkill.objects.exclude(Exists(own))
+        used = uses.filter(name__in=withdrawn).order_by("name").values_list("name", flat=True)
         in_use = list(used.distinct())
-        retained_rows = (
-            AgentSkill.objects.exclude(retained_digest="").select_related("agent").order_by("name", "id")
-        )
+        retained_rows = uses.exclude(retained_digest="").select_related("agent").order_by("name", "id")
         retained = [f"{row.agent.name} ({row.name})" for row in retained_rows]
     return SkillFindings(
         unreadable=found.unreadable,

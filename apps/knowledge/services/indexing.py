@@ -228,7 +228,8 @@ def _embed(
         except EmbeddingFailed as error:
             log.warning("passages_without_vectors", document_id=str(claimed.document_id), error=str(error))
             left = len(missing) - first
-            return vectors, f"{left:,} passages are found by words alone until they are embedded: {error}"
+            passages = "1 passage is" if left == 1 else f"{left:,} passages are"
+            return vectors, f"{passages} found by words alone until embedded: {error}"
         for number, vector in zip(step, fresh, strict=True):
             vectors[number] = vector
     return vectors, ""

@@ -121,8 +121,9 @@ def _embed_step(tenant_id: UUID, most: int) -> int:
     with tenant_transaction(tenant_id):
         documents = _lock_documents({passage.document_id for passage in waiting})
         for passage, vector in zip(waiting, vectors, strict=True):
-            row = Passage.objects.filter(id=passage.id, embedding__isnull=True)
-            row.update(embedding=HalfVector(vector), embedding_model=name_of(installation_model()))
+            passage.embedding, passage.embedding_model = HalfVector(vector), name_of(installation_model())
+        unembedded = Passage.objects.filter(embedding__isnull=True)
+        unembedded.bulk_update(waiting, ["embedding", "embedding_model"])
         _update_progress(documents)
     return len(waiting)
 
@@ -158,7 +159,8 @@ def _update_progress(documents: Iterable[Document], *, refusal: str = "") -> Non
         document.refused = rows.filter(embedding_model__startswith=REFUSED).count()
         document.embedded = document.passages - missing
         if refusal:
-            document.error = f"{document.refused:,} passages are found by words alone, as the embedder refuses them: {refusal}"
+            passages = "1 passage is" if document.refused == 1 else f"{document.refused:,} passages are"
+            document.error = f"{passages} found by words alone, refused by the embedder: {refusal}"
         elif not missing:
             document.error = ""
         document.save(update_fields=["embedded", "refused", "error", "updated_at"])

@@ -99,7 +99,8 @@ def read_text(*, document: Document, start: int = 0, length: int = MAX_CHARACTER
         )
     part = (
         DocumentVersion.objects.filter(document=document, number=document.indexed_version)
-        .values_list(Substr("text", start + 1, length), Length("text"))
+        # PostgreSQL counts from 1; no text is so long that its last start differs from the one before.
+        .values_list(Substr("text", min(start + 1, _LAST_START), length), Length("text"))
         .first()
     )
     if part is None:

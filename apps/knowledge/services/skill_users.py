@@ -143,7 +143,7 @@ def _events(
             tenant_id=tenant_id,
             action=AuditAction.SKILL_CHANGED,
             actor=actor,
-            message=f"the global skill {name} changed",
+            message=f"the global skill {name} {'changed' if changed[name].is_version else 'is back unchanged'}",
             detail={"skill": name, "after": changed[name].after},
         )
     for user in users:

@@ -24,6 +24,8 @@ from arbor.signals import SignalName, signal
 
 #: The most agents of a skill that are shown.
 USERS_SHOWN = 200
+#: The most versions of a skill that are shown.
+VERSIONS_SHOWN = 50
 #: The most names of agents that a message lists.
 _NAMED = 5
 
@@ -77,14 +79,21 @@ class FoundSkill:
 
 @dataclass(frozen=True, kw_only=True)
 class FoundSkillVersion:
-    """A version of a skill, with its whole file."""
+    """A version of a skill, without its file."""
 
     digest: str
     version: str
-    text: str
     created_by: str
     created_at: datetime
     is_current: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class LatestVersions:
+    """The latest versions of a skill, at most VERSIONS_SHOWN, and the number of all."""
+
+    shown: Sequence[FoundSkillVersion]
+    total: int
 
 
 def list_skills() -> list[FoundSkill]:
@@ -129,20 +138,21 @@ def find_skill(name: str) -> FoundSkill:
     return skill
 
 
-def versions_of(skill: FoundSkill) -> list[FoundSkillVersion]:
-    """Return the versions of a skill, the latest first."""
+def latest_versions(skill: FoundSkill) -> LatestVersions:
+    """Return the latest versions of a skill, the latest first."""
     model = GlobalSkillVersion if skill.origin is SkillOrigin.GLOBAL else SkillVersion
-    return [
+    rows = model.objects.filter(name=skill.name).order_by("-created_at", "-digest")
+    shown = [
         FoundSkillVersion(
             digest=row.digest,
             version=row.version,
-            text=row.text,
             created_by=row.created_by,
             created_at=row.created_at,
             is_current=row.digest == skill.digest,
         )
-        for row in model.objects.filter(name=skill.name).order_by("-created_at", "-digest")
+        for row in rows.defer("text")[:VERSIONS_SHOWN]
     ]
+    return LatestVersions(shown=shown, total=rows.count() if len(shown) == VERSIONS_SHOWN else len(shown))
 
 
 def text_of(skill: FoundSkill) -> str:

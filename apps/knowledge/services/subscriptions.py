@@ -125,10 +125,10 @@ def _new_row(
 
 def _valid_names(wanted: NewSubscription) -> list[str]:
     names = list(dict.fromkeys(name.strip() for name in wanted.names))
-    if not 0 < len(names) <= MAX_NAMES or any(len(name) > NAME_LENGTH for name in names):
-        raise Invalid(
-            f"a subscription has 1 to {MAX_NAMES} names of signals of at most {NAME_LENGTH} characters, got {len(names)}"
-        )
+    if not 0 < len(names) <= MAX_NAMES:
+        raise Invalid(f"a subscription has 1 to {MAX_NAMES} names of signals, got {len(names)}")
+    if (longest := max(map(len, names))) > NAME_LENGTH:
+        raise Invalid(f"a signal's name has at most {NAME_LENGTH} characters, got {longest:,}")
     check_names({name for text in names for name in match_names(text)}, wanted.source)
     return names
 

@@ -174,7 +174,7 @@ def retry_failed_maintenance_calls(*, actor: str, agent_id: UUID | None = None) 
             action=AuditAction.OPERATOR_ACT,
             actor=actor,
             agent_id=agent_id,
-            message=f"requested new calls for {len(rows)} failed maintenance calls",
+            message=f"requested new calls for {len(rows)} failed maintenance call{'s' if len(rows) != 1 else ''}",
             detail={"purposes": dict(Counter(purpose for purpose, _ in rows))},
         )
     return len(rows)

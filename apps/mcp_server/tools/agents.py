@@ -17,6 +17,7 @@ from apps.mcp_server.callers import ToolContext, caller_transaction, served_agen
 from apps.mcp_server.definitions import ToolResult
 from apps.memories.models import Memory
 from apps.selves.models import Proposal
+from apps.tenants.models import Tenant
 from arbor.agents.lifecycle import AgentStatus
 from arbor.memory.values import MemoryStatus
 from arbor.selves.proposals import ProposalStatus
@@ -81,6 +82,7 @@ def show_health(context: ToolContext) -> TenantHealth:
         recent = Heartbeat.objects.filter(started_at__gte=now - WINDOW, **of_agent).order_by()
         idle = HeartbeatSchedule.objects.filter(state=ScheduleState.IDLE, next_due_at__lt=now, **of_agent)
         active = Memory.objects.filter(status=MemoryStatus.ACTIVE, **of_agent)
+        default_model = Tenant.objects.values_list("default_model", flat=True).get(id=caller.tenant_id)
         statuses = dict(agents.values_list("status").annotate(Count("id")))
         heartbeats = dict(recent.values_list("status").annotate(Count("id")))
         figures = {
@@ -92,7 +94,7 @@ def show_health(context: ToolContext) -> TenantHealth:
     return TenantHealth(
         agents={status.value: statuses.get(status.value, 0) for status in AgentStatus},
         workers_alive=fleet_is_live(),
-        model=fleet_model(),
+        model=default_model or fleet_model(),
         heartbeats_24h={status.value: heartbeats.get(status.value, 0) for status in HeartbeatStatus},
         **figures,
     )

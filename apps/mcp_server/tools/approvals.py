@@ -39,7 +39,7 @@ class ApprovalLine(ToolResult):
 
 
 class ApprovalList(ToolResult):
-    """The requests of an agent, the latest first."""
+    """The latest requests of an agent, at most 50, the latest first."""
 
     agent: str
     approvals: list[ApprovalLine]

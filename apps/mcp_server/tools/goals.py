@@ -19,7 +19,15 @@ from apps.mcp_server.definitions import AgentParam, ToolResult
 from apps.mcp_server.tools.memories import Share
 from arbor.clock import to_utc
 from arbor.errors import Invalid, NotFound
-from arbor.goals.values import TITLE_LENGTH, GoalLayer, GoalSource, GoalState, GoalType, text_key
+from arbor.goals.values import (
+    NOTE_LENGTH,
+    TITLE_LENGTH,
+    GoalLayer,
+    GoalSource,
+    GoalState,
+    GoalType,
+    text_key,
+)
 from arbor.heartbeat.views import GoalView
 from arbor.ids import read_id
 
@@ -50,6 +58,7 @@ class GoalList(ToolResult):
 
     agent: str
     goals: list[GoalLine]
+    more: bool = Field(description="With `closed`: whether there are more closed goals than these.")
 
 
 class ChangedGoal(ToolResult):
@@ -75,11 +84,13 @@ def list_goals(
             agent_id=called.id, traits=genome.traits if genome else None, now=datetime.now(UTC)
         )
         goals = [_open_goal(view) for view in views]
+        ended: list[Goal] = []
         if closed:
             states = [state for state in GoalState if not state.is_open]
             rows = Goal.objects.filter(agent_id=called.id, state__in=states).order_by("-touched_at", "-id")
-            goals += [_closed_goal(row) for row in rows[:MAX_CLOSED]]
-    return GoalList(agent=called.name, goals=goals)
+            ended = list(rows[: MAX_CLOSED + 1])
+    goals += [_closed_goal(row) for row in ended[:MAX_CLOSED]]
+    return GoalList(agent=called.name, goals=goals, more=len(ended) > MAX_CLOSED)
 
 
 def add_goal(
@@ -116,7 +127,7 @@ def update_goal(
     context: ToolContext,
     goal: Annotated[str, Field(description="The goal's id or its title.")],
     agent: AgentParam = None,
-    note: Annotated[str, Field(max_length=2_000, description="How it is going.")] = "",
+    note: Annotated[str, Field(max_length=NOTE_LENGTH, description="How it is going.")] = "",
     progress: Annotated[Share | None, Field(description="From 0 to 1; 1 completes it.")] = None,
     state: Annotated[GoalState | None, Field(description="The state to move it to.")] = None,
     reason: Annotated[

@@ -35,7 +35,7 @@ class ProposalLine(ToolResult):
 
 
 class ProposalList(ToolResult):
-    """The proposals about an agent's self, the latest first."""
+    """The latest proposals about an agent's self, at most 50, the latest first."""
 
     agent: str
     proposals: list[ProposalLine]

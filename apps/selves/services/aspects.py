@@ -10,7 +10,7 @@ from django.db import transaction
 
 from apps.agents.services.locks import lock_agent_row
 from apps.selves.models import IdentityAspect
-from apps.selves.services.changes import record_part_change, set_values
+from apps.selves.services.changes import check_reason, record_part_change, set_values
 from apps.selves.services.parts import aspect_values
 from apps.tenants.scope import current_tenant
 from arbor.errors import AlreadyExists, Invalid, LimitReached, NotFound
@@ -68,8 +68,8 @@ def revise_aspect(
 ) -> IdentityAspect:
     """Change an aspect's strength, stability or status.
 
-    Raises NotFound, Invalid for a change of nothing and for a number that is not from 0 to 1, LimitReached for a dropped aspect
-    without room to come back.
+    Raises NotFound, Invalid for a change of nothing, for a number that is not from 0 to 1 and for the reason, LimitReached for a
+    dropped aspect without room to come back.
     """
     if revision == AspectRevision(reason=revision.reason):
         raise Invalid("there is nothing to change: give a strength, a stability or a status")
@@ -77,6 +77,8 @@ def revise_aspect(
     for name, value in wanted.items():
         if value is not None:
             check_share(name, value)
+    if proposal_id is None:
+        check_reason(revision.reason, actor=actor)
     wanted["status"] = revision.status
     aspect = _lock_aspect(aspect_id)
     if aspect.status == BeliefStatus.DROPPED and revision.status not in (None, BeliefStatus.DROPPED):
@@ -92,7 +94,7 @@ def revise_aspect(
 
 
 def drop_aspect(*, aspect_id: UUID, actor: str, reason: str = "") -> IdentityAspect:
-    """Drop an aspect of an agent's identity; its row stays. Raises NotFound."""
+    """Drop an aspect of an agent's identity; its row stays. Raises NotFound, and Invalid for the reason."""
     revision = AspectRevision(status=BeliefStatus.DROPPED, reason=reason)
     return revise_aspect(aspect_id=aspect_id, actor=actor, revision=revision)
 
@@ -118,4 +120,6 @@ def _require_room(agent_id: UUID, kind: AspectKind) -> None:
         kind not in QUALITIES
         and sum(counts[other] for other in AspectKind if other not in QUALITIES) >= MAX_ASPECTS
     ):
-        raise LimitReached(f"an agent has at most {MAX_ASPECTS} aspects; drop one first")
+        raise LimitReached(
+            f"an agent has at most {MAX_ASPECTS} aspects besides traits, values and capabilities; drop one first"
+        )

@@ -13,6 +13,7 @@ from apps.agents.services.locks import lock_agent
 from apps.selves.models import Belief
 from apps.selves.services.alignment import update_related_trust
 from apps.selves.services.changes import (
+    check_reason,
     record_decision,
     record_part_change,
     set_values,
@@ -60,8 +61,8 @@ def revise_belief(
 ) -> Belief:
     """Revise a belief.
 
-    `tested_at` is the time of the test against evidence. Raises NotFound, Invalid for a change of nothing and for a number that
-    is not from 0 to 1, LimitReached for a dropped belief without room to come back.
+    `tested_at` is the time of the test against evidence. Raises NotFound, Invalid for a change of nothing, for a number that
+    is not from 0 to 1 and for the reason, LimitReached for a dropped belief without room to come back.
     """
     if revision == BeliefRevision(reason=revision.reason):
         raise Invalid("there is nothing to change: give a confidence, a stability or a status")
@@ -73,6 +74,8 @@ def revise_belief(
     for name in ("confidence", "stability"):
         if wanted[name] is not None:
             check_share(name, wanted[name])
+    if proposal_id is None:
+        check_reason(revision.reason, actor=actor)
     belief = _lock_belief(belief_id)
     if belief.status == BeliefStatus.DROPPED and revision.status not in (None, BeliefStatus.DROPPED):
         _require_room(belief.agent_id)
@@ -120,6 +123,7 @@ def change_filters(
 
     Raises NotFound, Invalid.
     """
+    check_reason(reason, actor=actor)
     belief = _lock_belief(belief_id)
     before = belief_values(belief)
     rules: list[MemoryFilter] = []
@@ -138,7 +142,7 @@ def _stored(rule: MemoryFilter) -> dict[str, Any]:
 
 
 def drop_belief(*, belief_id: UUID, actor: str, reason: str = "") -> Belief:
-    """Drop a belief; its row stays. Raises NotFound."""
+    """Drop a belief; its row stays. Raises NotFound, and Invalid for the reason."""
     revision = BeliefRevision(status=BeliefStatus.DROPPED, reason=reason)
     return revise_belief(belief_id=belief_id, revision=revision, actor=actor)
 

@@ -22,6 +22,7 @@ from apps.tenants.encoding import to_json
 from apps.tenants.statements import fetch
 from arbor.audit.changes import AuditChange
 from arbor.ids import uuid7
+from arbor.memory.content import check_line
 from arbor.selves.history import PartKind
 from arbor.selves.proposals import check_pace
 from arbor.signals import SignalName, signal
@@ -36,6 +37,8 @@ _PARTS: Mapping[type[Model], tuple[str, Callable[[Any], Mapping[str, Any]]]] = M
 )
 #: The prefix of an agent's own decisions; only these are limited.
 HEARTBEAT = "heartbeat:"
+#: The most characters of a person's reason.
+REASON_LENGTH = 500
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,6 +105,12 @@ def record_self_change(change: SelfChangeRecord) -> int:
         )
     )
     return int(version)
+
+
+def check_reason(reason: str, *, actor: str) -> None:
+    """Raise Invalid for a person's reason that is too long or cannot be stored."""
+    if not actor.startswith(HEARTBEAT):
+        check_line("a reason", reason, REASON_LENGTH)
 
 
 def record_part_change(

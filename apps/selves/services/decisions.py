@@ -12,14 +12,14 @@ from apps.agents.services.locks import lock_schedules
 from apps.audit.models import AuditAction
 from apps.audit.services import record
 from apps.selves.models import Proposal
+from apps.selves.services.changes import REASON_LENGTH
 from apps.selves.services.proposals import accept, defer, reject
 from arbor.errors import Invalid, NotFound
 from arbor.memory.content import check_line
 from arbor.selves.proposals import ProposalStatus
 
-#: The most proposals of one call, and the longest reason.
+#: The most proposals of one call.
 MAX_DECIDED = 100
-REASON_LENGTH = 500
 
 
 class ProposalVerdict(StrEnum):
@@ -68,10 +68,9 @@ def decide_proposals(
     *, proposal_ids: Sequence[UUID], decision: ProposalVerdict, decided_by: str, reason: str = ""
 ) -> DecisionResult:
     """Decide pending proposals of the current tenant, each audited. Raises Invalid for too many, or for the reason."""
-    reason = " ".join(reason.split())
     if not 1 <= len(proposal_ids) <= MAX_DECIDED:
         raise Invalid(f"1 to {MAX_DECIDED} proposals are decided at once, got {len(proposal_ids)}")
-    check_line("a reason", reason, REASON_LENGTH)
+    reason = _checked(reason)
     decided: list[Proposal] = []
     refused: dict[UUID, str] = {}
     accepted = _lock_schedules_of(proposal_ids)
@@ -95,10 +94,11 @@ def decide_proposal(
     reason: str = "",
     agent_id: UUID | None = None,
 ) -> Proposal:
-    """Decide a pending proposal for a person, audited. Raises NotFound, also for another agent's, and Invalid.
+    """Decide a pending proposal for a person, audited. Raises NotFound, also for another agent's, and Invalid, also for the reason.
 
     Accepting an accepted one again changes nothing, and is not recorded.
     """
+    reason = _checked(reason)
     accepted = _lock_schedules_of([proposal_id])
     proposal = _SERVICES[decision](
         proposal_id=proposal_id, agent_id=agent_id, decided_by=decided_by, reason=reason
@@ -106,6 +106,13 @@ def decide_proposal(
     if proposal_id not in accepted:
         _record(proposal, decision, decided_by, reason)
     return proposal
+
+
+def _checked(reason: str) -> str:
+    """Return a reason on one line. Raises Invalid."""
+    line = " ".join(reason.split())
+    check_line("a reason", line, REASON_LENGTH)
+    return line
 
 
 def _lock_schedules_of(proposal_ids: Collection[UUID]) -> set[UUID]:

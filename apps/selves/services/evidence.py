@@ -11,7 +11,7 @@ from uuid import UUID
 from apps.memories.models import Edge, Memory
 from apps.selves.models import Belief, BeliefEvidence
 from apps.selves.services.alignment import update_fact_trust
-from apps.selves.services.proposals import propose
+from apps.selves.services.proposals import expire_unfounded, propose
 from apps.tenants.scope import current_tenant
 from arbor.memory.details import SemanticDetail, read_detail
 from arbor.memory.importance import OPERATOR
@@ -79,7 +79,8 @@ def record_new_evidence(*, agent_id: UUID, memory_ids: Sequence[UUID]) -> int:
 def withdraw_evidence(*, agent_id: UUID, ends: Collection[GraphNode]) -> int:
     """Delete a memory's evidence about a belief once no relation of the two is evidence; return the number of rows.
 
-    `ends` are the memory and the belief.
+    `ends` are the memory and the belief. The pending proposal that follows from the evidence is renewed or expires, so the caller has
+    locked the agent's schedule.
     """
     ids = {end.kind: end.id for end in ends}
     if ids.keys() != {GraphNodeKind.MEMORY, GraphNodeKind.BELIEF}:
@@ -91,7 +92,11 @@ def withdraw_evidence(*, agent_id: UUID, ends: Collection[GraphNode]) -> int:
     evidence = BeliefEvidence.objects.filter(
         belief_id=ids[GraphNodeKind.BELIEF], belief__agent_id=agent_id, memory_id=ids[GraphNodeKind.MEMORY]
     )
-    return int(evidence.delete()[0])
+    deleted = int(evidence.delete()[0])
+    belief = Belief.objects.filter(agent_id=agent_id, id=ids[GraphNodeKind.BELIEF]).first()
+    if deleted and belief is not None and belief.status != BeliefStatus.DROPPED:
+        _propose(belief, OPERATOR)
+    return deleted
 
 
 def _propose(belief: Belief, source: str) -> str:
@@ -111,6 +116,12 @@ def _propose(belief: Belief, source: str) -> str:
         )
     confidence = limit_confidence(belief.confidence, confidence)
     if abs(confidence - belief.confidence) < MIN_MOVE:
+        # Evidence that has arrived or gone since may have outweighed that of an earlier proposal.
+        expire_unfounded(
+            agent_id=belief.agent_id,
+            belief_id=belief.id,
+            reason="the evidence does not speak for a change any more",
+        )
         return "the belief stays as it is"
     supporting = sum(memory_evidence.supports for memory_evidence in evidence)
     speak = "memory speaks" if supporting == 1 else "memories speak"

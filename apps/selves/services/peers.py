@@ -197,7 +197,7 @@ def _delete_excess_peers(agent_id: UUID) -> None:
         action=AuditAction.TRUNCATED,
         actor="system:peers",
         agent_id=agent_id,
-        message=f"forgot {len(excess)} peers: an agent has models of at most {MAX_PEERS}",
+        message=f"forgot {len(excess)} peer{'s' if len(excess) != 1 else ''}: an agent has models of at most {MAX_PEERS}",
         detail={"peers": [name for _, name in excess]},
     )
 

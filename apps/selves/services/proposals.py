@@ -65,12 +65,7 @@ def propose(*, agent_id: UUID, proposals: Sequence[NewProposal]) -> ProposalResu
     """
     if not proposals:
         return ProposalResult()
-    # Without the lock, two concurrent proposals would both find no duplicate.
-    if not fetch(LOCK_AGENT_TO_PROPOSE, agent=agent_id):
-        raise NotFound(f"there is no agent {agent_id} in this tenant")
-    pending = [
-        Proposal.from_db(APP, PROPOSAL_COLUMNS, row) for row in fetch(PENDING_PROPOSALS, agent=agent_id)
-    ]
+    pending = _lock_pending(agent_id)
     redundant = find_redundant(agent_id=agent_id, proposals=proposals)
     made, known, expired = [], [], []
     for new in proposals:
@@ -106,6 +101,19 @@ def propose(*, agent_id: UUID, proposals: Sequence[NewProposal]) -> ProposalResu
             )
     return ProposalResult(
         made=tuple(to_insert), known=tuple(known), expired=tuple(expired), redundant=redundant
+    )
+
+
+def expire_unfounded(*, agent_id: UUID, belief_id: UUID, reason: str) -> tuple[Proposal, ...]:
+    """Expire the pending proposals of a changed confidence of a belief, for which the evidence does not speak any more.
+
+    In the open transaction, whose caller has locked the agent's schedule. Raises NotFound for the agent.
+    """
+    now = datetime.now(UTC)
+    return tuple(
+        _close(proposal, ProposalStatus.EXPIRED, by="evidence", reason=reason, now=now)
+        for proposal in _lock_pending(agent_id)
+        if proposal.change.get("belief") == str(belief_id)
     )
 
 
@@ -278,6 +286,14 @@ def _lock_proposal(proposal_id: UUID, agent_id: UUID | None) -> Proposal:
         whose = "of this agent" if agent_id is not None else "in this tenant"
         raise NotFound(f"there is no proposal {proposal_id} {whose}")
     return proposal
+
+
+def _lock_pending(agent_id: UUID) -> list[Proposal]:
+    """Lock an agent, and return its pending proposals. Raises NotFound."""
+    # Without the lock, two concurrent proposals would both find no duplicate.
+    if not fetch(LOCK_AGENT_TO_PROPOSE, agent=agent_id):
+        raise NotFound(f"there is no agent {agent_id} in this tenant")
+    return [Proposal.from_db(APP, PROPOSAL_COLUMNS, row) for row in fetch(PENDING_PROPOSALS, agent=agent_id)]
 
 
 def _new_row(agent_id: UUID, new: NewProposal) -> Proposal:

@@ -16,14 +16,13 @@ from apps.audit.models import AuditAction
 from apps.audit.services import record
 from apps.selves.models import Belief, Boundary, IdentityAspect, Preference
 from apps.selves.services.alignment import update_related_trust
-from apps.selves.services.changes import HEARTBEAT, SelfChangeRecord, record_self_change
-from apps.selves.services.decisions import REASON_LENGTH
+from apps.selves.services.changes import HEARTBEAT, SelfChangeRecord, check_reason, record_self_change
 from apps.selves.services.history import latest_version, load_history, load_self
 from apps.selves.services.parts import aspect_values, belief_values, boundary_values, preference_values
 from apps.signals.services.emission import emit
 from apps.tenants.scope import current_tenant
 from arbor.errors import PermissionDenied
-from arbor.memory.content import check_line, content_hash
+from arbor.memory.content import content_hash
 from arbor.selves.history import (
     RESTORATION_VERBS,
     DifferenceKind,
@@ -69,7 +68,7 @@ def roll_back(
     """
     if actor.startswith(HEARTBEAT):
         raise PermissionDenied("only a person rolls a self back")
-    check_line("a reason", reason, REASON_LENGTH)
+    check_reason(reason, actor=actor)
     agent = lock_agent(agent_id)
     latest = latest_version(agent_id)
     require_offered(to, latest=latest)

@@ -205,8 +205,10 @@ def _sealed(server: ToolServer, secret: str) -> dict[str, object]:
 
 
 def _valid_url(url: str) -> str:
-    if len(url) > URL_LENGTH or not url.isprintable():
-        raise Invalid(f"a tool server's URL has at most {URL_LENGTH} printable characters, got {len(url)}")
+    if len(url) > URL_LENGTH:
+        raise Invalid(f"a tool server's URL has at most {URL_LENGTH} characters, got {len(url):,}")
+    if not url.isprintable():
+        raise Invalid("a tool server's URL has printable characters only")
     check_url(
         url,
         allow_http=settings.ARBOR_MCP_ALLOW_HTTP,

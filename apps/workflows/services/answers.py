@@ -44,7 +44,9 @@ def decide_step(*, step_id: UUID, approved: bool, actor: str, reason: str = "") 
     error = "" if approved else f"denied by {actor}{f': {reason}' if reason else ''}"
     waiting = WorkflowStep.objects.filter(id=step_id)
     if not _answer(waiting, output=reason, error=error, decided_by=actor):
-        raise TransitionIllegal(f"the step {step.name} is {step.status}, so it cannot be decided any more")
+        raise TransitionIllegal(
+            f"the step {step.name} is {_status_of(step)}, so it cannot be decided any more"
+        )
     verdict = "approved" if approved else "denied"
     record(
         action=AuditAction.STEP_DECIDED,
@@ -74,7 +76,9 @@ def complete_delegated_step(
         delegated, output="" if failed else output, error=output if failed else "", decided_by=actor
     )
     if not answered:
-        raise TransitionIllegal(f"the step {step.name} is {step.status}, so it cannot be completed any more")
+        raise TransitionIllegal(
+            f"the step {step.name} is {_status_of(step)}, so it cannot be completed any more"
+        )
     return step_by_id(step_id)
 
 
@@ -94,6 +98,11 @@ def waiting_approvals() -> QuerySet[WorkflowStep]:
         kind=WorkflowStepKind.APPROVAL, status=WorkflowStepStatus.WAITING
     )
     return steps.select_related("run__workflow").order_by("started_at", "id")
+
+
+def _status_of(step: WorkflowStep) -> str:
+    """Return the status of a step as it is now; another answer may have come since the step was read."""
+    return step_by_id(step.id).status
 
 
 def _answer(

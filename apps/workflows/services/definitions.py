@@ -16,7 +16,7 @@ from apps.agents.services.lookup import find_agent
 from apps.audit.models import AuditAction
 from apps.audit.services import record
 from apps.tenants.limits import check_row_limit
-from apps.tenants.names import insert_named_row
+from apps.tenants.names import insert_named_row, list_names
 from apps.tenants.scope import current_tenant
 from apps.workflows.models import Workflow, WorkflowRun, WorkflowVersion
 from arbor.audit.changes import AuditChange, change_of
@@ -31,7 +31,7 @@ from arbor.errors import (
 from arbor.ids import read_id
 from arbor.memory.content import check_json, check_line
 from arbor.models.handles import Handle
-from arbor.workflows.definition import WorkflowDefinition, read_definition
+from arbor.workflows.definition import WorkflowDefinition, read_definition, read_new_definition
 from arbor.workflows.schedules import next_time
 from arbor.workflows.values import NAME_LENGTH, OPEN_RUNS
 
@@ -139,8 +139,8 @@ def find_workflow(ref: str | UUID) -> Workflow:
     # A name may have the form of an id, even of another workflow's.
     workflow = workflow or rows.filter(name=str(ref).strip()).first()
     if workflow is None:
-        names = list(Workflow.objects.values_list("name", flat=True)[:20])
-        raise NotFound(f"there is no workflow {str(ref)!r}; there is: {', '.join(names) or 'none yet'}")
+        known = list_names(Workflow.objects.values_list("name", flat=True), none="none yet")
+        raise NotFound(f"there is no workflow {str(ref)!r}; there is: {known}")
     return workflow
 
 
@@ -207,7 +207,7 @@ def _apply(workflow: Workflow, request: WorkflowRequest) -> None:
     if request.enabled is not None:
         workflow.enabled = request.enabled
     if request.source is not None:
-        definition = read_definition(request.source)
+        definition = read_new_definition(request.source)
         for name in definition.agents:
             find_agent(name)
         check_step_models(definition)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from enum import StrEnum
 from typing import Annotated, Any, Self
@@ -11,6 +12,7 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    PrivateAttr,
     StringConstraints,
     WithJsonSchema,
     field_validator,
@@ -40,6 +42,8 @@ Id = Annotated[str, StringConstraints(min_length=1, max_length=100)]
 _FilterName = Annotated[
     str, BeforeValidator(lambda value: "" if value is None else value), StringConstraints(max_length=200)
 ]
+#: Values that say nothing.
+_EMPTY: tuple[Any, ...] = (None, "", [], {})
 _Step = Annotated[str, StringConstraints(min_length=1, max_length=STEP_LENGTH)]
 
 
@@ -49,7 +53,7 @@ def needed_text(what: str, *, most: int, then: str = "") -> Any:
 
 
 class ActionParams(BaseModel):
-    """The parameters of an action; unknown and unused ones are ignored, and listed in the decision."""
+    """The parameters of an action; unknown and unused ones are ignored, and the agent is notified of them."""
 
     model_config = ConfigDict(frozen=True, str_strip_whitespace=True, allow_inf_nan=False)
 
@@ -57,6 +61,25 @@ class ActionParams(BaseModel):
     def unused(self) -> frozenset[str]:
         """Return the parameters that have no effect beside the others."""
         return frozenset()
+
+    @property
+    def overruled(self) -> frozenset[str]:
+        """Return the parameters whose value another one has replaced."""
+        return frozenset()
+
+    def ignored(self, written: Mapping[str, Any]) -> Iterator[str]:
+        """Yield the written parameters that have no effect, also those of listed items, such as `goals[0].mood`."""
+        fields = type(self).model_fields
+        for name, value in written.items():
+            if value in _EMPTY:
+                # A model may fill in every name that it knows.
+                continue
+            if name not in fields or name in self.unused or name in self.overruled:
+                yield name
+            elif isinstance(value, list):
+                for index, (part, item) in enumerate(zip(value, getattr(self, name), strict=False)):
+                    if isinstance(item, ActionParams):
+                        yield from (f"{name}[{index}].{key}" for key in item.ignored(part))
 
 
 def _lower_case(value: Any) -> Any:
@@ -126,9 +149,8 @@ class RecallParams(ActionParams):
     @model_validator(mode="after")
     def _since_is_before_until(self) -> Self:
         if self.since is not None and self.until is not None and self.since >= self.until:
-            raise ValueError(
-                f"since must be before until, got {self.since:%Y-%m-%d} and {self.until:%Y-%m-%d}"
-            )
+            form = "%Y-%m-%d %H:%M:%S" if self.since.date() == self.until.date() else "%Y-%m-%d"
+            raise ValueError(f"since must be before until, got {self.since:{form}} and {self.until:{form}}")
         return self
 
 
@@ -153,12 +175,22 @@ class RememberParams(ActionParams):
     )
     context: str = Field("", max_length=STEP_LENGTH, description="situation")
     pattern: str = Field("", max_length=STEP_LENGTH, description="of a strategy")
+    _has_other_type: bool = PrivateAttr(False)
 
     @model_validator(mode="after")
     def _fit_type(self) -> Self:
         """Set the type that the steps or the pattern require."""
         fitting = MemoryType.PROCEDURAL if self.steps else MemoryType.STRATEGIC if self.pattern else self.type
-        return self if fitting is self.type else self.model_copy(update={"type": fitting})
+        if fitting is self.type:
+            return self
+        fitted = self.model_copy(update={"type": fitting})
+        fitted._has_other_type = True
+        return fitted
+
+    @property
+    def overruled(self) -> frozenset[str]:
+        """Return the type, if the steps or the pattern required another one."""
+        return frozenset({"type"} if self._has_other_type else ())
 
 
 def _material_ids(which: str) -> Any:

@@ -38,13 +38,18 @@ GATHERED = "These came to mind together"
 SUMMED_UP = "Sum up what I know about"
 _OWN = (STAYS, f"{SUMMARY} “", BACK, NEEDED, GATHERED, "Heartbeat ", "I wondered")
 
-_WORD = re.compile(r"[^\W\d_]{5,}")
+#: Letters of the longest subject: a longer string is no word, and a question about it would be too long to be known again.
+_SUBJECT_LENGTH = 40
+_LETTER = r"[^\W\d_]"
+_WORD = re.compile(rf"(?<!{_LETTER}){_LETTER}{{5,{_SUBJECT_LENGTH}}}(?!{_LETTER})")
 _SIGNIFICANT = re.compile(r"[^\W\d_]{3,}")
 #: A capitalized word that does not begin a sentence; after a colon a sentence may begin.
-_NAME = re.compile(r"(?<=[a-zß-ÿ0-9,;] )[A-ZÀ-Þ][^\W\d_]{2,}")
+_NAME = re.compile(rf"(?<=[a-zß-ÿ0-9,;] )[A-ZÀ-Þ]{_LETTER}{{2,{_SUBJECT_LENGTH - 1}}}(?!{_LETTER})")
 _BETWEEN = re.compile(r"\W+")
-#: The last quotation that begins in a text; ’ in a word is an apostrophe.
-_INNERMOST = re.compile(r"(?:“([^“”‘]*)|‘((?:[^“”‘’]|’(?=\w))*))[^“‘]*\Z")
+_QUOTED_SUBJECT = re.compile(rf"[“‘]([^“”‘’]{{1,{_SUBJECT_LENGTH}}})[”’]")
+#: The last quotation that begins in a text; ’ in a word is an apostrophe. Possessive, because trying shorter matches would take
+#: minutes for a long text.
+_INNERMOST = re.compile(r"(?:“([^“”‘]*+)|‘((?:[^“”‘’]|’(?=\w))*+))[^“‘]*+\Z")
 _ROTATED_PAIRS = 5
 #: A word from this length on may be a subject of its own.
 _LONG = 8
@@ -157,7 +162,7 @@ def _subjects_of(situation: Situation) -> Iterator[str]:
     since = situation.environment.now - _LATELY
     thoughts = (thought.text for thought in memory.thoughts if thought.at > since)
     for text in (*thoughts, *memory.curiosity):
-        yield from (_plain(part) for part in re.findall(r"[“‘]([^“”‘’]{1,40})[”’]", text))
+        yield from (_plain(part) for part in _QUOTED_SUBJECT.findall(text))
     for view in _distinct(situation):
         if view.content.startswith(SUMMARY):
             yield _plain(view.content.partition("”")[0].removeprefix(SUMMARY))
@@ -243,13 +248,23 @@ def answer_steps(situation: Situation, draft: Draft) -> None:
 
 def execute_intent(intent: IntentView, goal: GoalView, situation: Situation, draft: Draft) -> bool:
     """Execute an intent by its action or a substitute; False if none is possible, or the first possible one is too expensive."""
+    possible = possible_action(intent, goal, situation, draft)
+    if possible is None:
+        return False
+    name, params = possible
+    # No substitute for an action that is only too expensive now: the intent waits for energy.
+    return draft.add_action(name, params, intent.description[:500], goal_id=goal.id, intent_id=intent.id)
+
+
+def possible_action(
+    intent: IntentView, goal: GoalView, situation: Situation, draft: Draft
+) -> tuple[str, dict[str, Any]] | None:
+    """Return the action that executes an intent, at whatever price, and its parameters: its own or the nearest substitute, if any."""
     for name in dict.fromkeys((intent.action, *SUBSTITUTE_ACTIONS)):
         params = _PARAMS[name](intent, goal, situation) if name in _PARAMS else None
-        if params is None or not draft.offers(name):
-            continue
-        # No substitute for an action that is only too expensive now: the intent waits for energy.
-        return draft.add_action(name, params, intent.description[:500], goal_id=goal.id, intent_id=intent.id)
-    return False
+        if params is not None and draft.offers(name):
+            return name, params
+    return None
 
 
 def _reflect_for(intent: IntentView, goal: GoalView, situation: Situation) -> dict[str, Any]:

@@ -12,7 +12,16 @@ from typing import Any
 
 from arbor.clock import format_time
 from arbor.goals.goal_rules import calls_for_work
-from arbor.goals.values import MAX_ACTIVE, GoalLayer, GoalSource, GoalState, text_key
+from arbor.goals.values import (
+    MAX_ACTIVE,
+    MAX_NEW_PER_HEARTBEAT,
+    MAX_QUEUED,
+    GoalLayer,
+    GoalSource,
+    GoalState,
+    text_key,
+)
+from arbor.heartbeat.budgets import amount_text
 from arbor.heartbeat.focus import subject_in_turn
 from arbor.heartbeat.reflex.choices import (
     BACK,
@@ -34,11 +43,13 @@ from arbor.heartbeat.reflex.choices import (
     memories_to_revisit,
     memories_without_thoughts,
     pairs_of,
+    possible_action,
     procedure_for,
     query_of,
 )
 from arbor.heartbeat.replies.reply import GoalUpdate, MemoryNote, ProposedGoal
-from arbor.heartbeat.situation import MemoryView, Mode, Situation
+from arbor.heartbeat.situation import USER_MESSAGE, MemoryView, Mode, Situation
+from arbor.heartbeat.sources import is_own_event
 from arbor.heartbeat.views import GoalView
 from arbor.quotations import quoted
 from arbor.selves.boundaries import BoundaryResponse
@@ -49,7 +60,7 @@ _REQUEST = re.compile(
     r"\?|\b(please|can you|could you|would you|remind me|help me|find out|make sure)\b", re.IGNORECASE
 )
 
-# The plan of any goal: the permitted ones of these steps, in this order.
+# The plan of any goal: the permitted ones of these steps, in a rotation of this order.
 _STEPS: Mapping[str, str] = {
     "recall": "Gather what I already know about {goal}",
     "connect": "Tie together what I found about {goal}",
@@ -60,7 +71,11 @@ _STEPS: Mapping[str, str] = {
 #: Steps that a plan of more than `_MAX_STEPS` does without, the first of them first.
 _DISPENSABLE = ("remember", "reflect")
 _MAX_STEPS = 3
-_MAX_PERCEPTS = 3
+#: The most progress of a goal with steps to go.
+_MOST_WITH_STEPS = 0.99
+#: The beginning of the policy's concerns, and the modes in which it finds out whether they still hold.
+_WORRY = "None of the actions I am allowed"
+_WORRYING = frozenset({Mode.PLAN_EXECUTION, Mode.GOAL_PURSUIT, Mode.REFLECTION})
 #: Stop words, so that a recall about the question is one about its subject.
 _MORE = "more about"
 
@@ -72,14 +87,21 @@ def reflex_reply(situation_json: Mapping[str, Any]) -> dict[str, Any]:
     _POLICIES[situation.mode](situation, draft)
     answer_steps(situation, draft)
     decide_proposals(situation.proposals, draft)
+    if situation.mode in _WORRYING:
+        # A concern that stays would be the subject of the recall for ever.
+        draft.reply.resolved.extend(
+            concern
+            for concern in situation.working_memory.concerns
+            if concern.startswith(_WORRY) and concern not in draft.reply.concerns
+        )
     if not draft.reply.actions and draft.offers("rest"):
         draft.add_action("rest", {}, "There is nothing I can afford that is worth doing.")
     return draft.to_json()
 
 
 def _converse(situation: Situation, draft: Draft) -> None:
-    """Store the messages, recall memories about the last one, and make a goal of each request."""
-    percepts = situation.percepts[-_MAX_PERCEPTS:]
+    """Store the percepts, recall memories about the last one, and make goals of the requests, at most as many as a heartbeat adds."""
+    percepts = situation.percepts
     if not percepts:
         draft.add_thought("Somebody is waiting for me, but nothing they said has reached me yet.")
     known = {text_key(goal.title) for goal in situation.goals}
@@ -99,16 +121,21 @@ def _converse(situation: Situation, draft: Draft) -> None:
         if not draft.add_action("remember", params, "What is said to me is worth keeping."):
             draft.reply.memory_notes.append(MemoryNote(text=text))
         title = excerpt(f"See to it: {quote}", 120)
-        if _REQUEST.search(percept.content) and text_key(title) not in known:
-            known.add(text_key(title))
-            draft.reply.new_goals.append(
-                ProposedGoal(
-                    title=title,
-                    description=f"Whoever asked has what they need: {quoted(quote)}",
-                    layer=GoalLayer.TASK,
-                    source=GoalSource.USER_REQUEST,
-                )
+        is_request = _REQUEST.search(percept.content) and not is_own_event(percept)
+        if not is_request or text_key(title) in known:
+            continue
+        if len(draft.reply.new_goals) >= MAX_NEW_PER_HEARTBEAT:
+            draft.add_thought("That is more than I can take up at once.")
+            continue
+        known.add(text_key(title))
+        draft.reply.new_goals.append(
+            ProposedGoal(
+                title=title,
+                description=f"Whoever asked has what they need: {quoted(quote)}",
+                layer=GoalLayer.TASK,
+                source=GoalSource.USER_REQUEST if percept.kind == USER_MESSAGE else GoalSource.EXTERNAL,
             )
+        )
     if percepts:
         draft.add_action("recall", query_of(percepts[-1].content), "What do I know about this?")
         if lead := lead_of([percepts[-1].content], avoid=situation):
@@ -128,9 +155,7 @@ def _plan(situation: Situation, draft: Draft) -> None:
     if goal.description:
         draft.add_thought(f"It is done when: {excerpt(goal.description)}")
     if not chosen:
-        draft.reply.concerns.append(
-            f"None of the actions I am allowed brings {quoted(excerpt(goal.title))} forward."
-        )
+        draft.reply.concerns.append(f"{_WORRY} brings {quoted(excerpt(goal.title))} forward.")
         return
     procedure = procedure_for(goal.title, situation)
     if procedure is not None:
@@ -141,7 +166,7 @@ def _plan(situation: Situation, draft: Draft) -> None:
         procedure=procedure,
     )
     draft.reply.goal_updates.append(
-        GoalUpdate(goal_id=goal.id, note=f"Planned {len(chosen)} steps: {', '.join(chosen)}.")
+        GoalUpdate(goal_id=goal.id, note=f"Planned {_steps(len(chosen))}: {', '.join(chosen)}.")
     )
     draft.add_action(
         "recall", query_of(goal.title, goal.description), "A first look at what I know.", goal_id=goal.id
@@ -164,12 +189,13 @@ def _work(situation: Situation) -> list[GoalView]:
 
 
 def _steps_for(goal: GoalView, draft: Draft) -> list[str]:
-    """Return the actions of a goal's plan; a second plan begins with another action than the first."""
+    """Return the actions of a goal's plan, rotated with the heartbeats spent on the goal: where one plan failed, another order may not."""
     steps = [name for name in _STEPS if draft.offers(name)]
     for name in _DISPENSABLE:
         if len(steps) > _MAX_STEPS and name in steps:
             steps.remove(name)
-    turn = len(goal.notes) % len(steps) if steps else 0
+    # The quotient too, because failed plans may take the same multiple of the number of steps each.
+    turn = (goal.effort + goal.effort // len(steps)) % len(steps) if steps else 0
     return (steps[turn:] + steps[:turn])[:_MAX_STEPS]
 
 
@@ -191,6 +217,9 @@ def _pursue(situation: Situation, draft: Draft) -> None:
         if intent.action in draft.chosen or not execute_intent(intent, goal, situation, draft):
             break
         done += 1
+    if not done and possible_action(steps[0], goal, situation, draft) is None:
+        draft.reply.concerns.append(f"{_WORRY} carries out the step {quoted(excerpt(steps[0].description))}.")
+        return
     if not done:
         draft.add_thought("I have too little energy for it now, so I wait.")
         return
@@ -202,11 +231,17 @@ def _progress(goal: GoalView, steps: list[str], done: int) -> GoalUpdate:
     left = len(steps) - done
     finished = " and ".join(quoted(excerpt(step)) for step in steps[:done])
     if left or not calls_for_work(goal.layer, goal.rule):
-        fraction = round(goal.fraction + (1 - goal.fraction) * done / len(steps), 3) if left else None
-        to_go = f"; {left} steps to go" if left else ""
+        # Rounded to 1, the progress of plan after plan would complete the goal.
+        reached = min(round(goal.fraction + (1 - goal.fraction) * done / len(steps), 3), _MOST_WITH_STEPS)
+        fraction = reached if left and reached > goal.fraction else None
+        to_go = f"; {_steps(left)} to go" if left else ""
         return GoalUpdate(goal_id=goal.id, progress=fraction, note=f"Did {finished}{to_go}.")
     reason = f"Every step of {quoted(excerpt(goal.title))} is done."
     return GoalUpdate(goal_id=goal.id, progress=1.0, note=reason, state=GoalState.COMPLETED, reason=reason)
+
+
+def _steps(count: int) -> str:
+    return "1 step" if count == 1 else f"{count} steps"
 
 
 def _reflect(situation: Situation, draft: Draft) -> None:
@@ -216,7 +251,7 @@ def _reflect(situation: Situation, draft: Draft) -> None:
     is_tired = any(drive.name is Drive.REST and drive.urgent for drive in situation.drives)
     if is_tired and draft.add_action("rest", {}, "I have worked on and on."):
         draft.add_thought(
-            f"I have worked enough for now; {situation.energy:g} {situation.energy_unit} will keep."
+            f"I have worked enough for now; {amount_text(situation.energy, situation.energy_unit)} will keep."
         )
         return
     _think(situation, draft)
@@ -236,11 +271,14 @@ def _activate_goal(situation: Situation, draft: Draft) -> bool:
             continue
         goal = waiting[0]
         reason = f"{quoted(excerpt(goal.title))} has waited long enough."
-        active = situation.active_goals
-        if up is GoalState.ACTIVE and len(active) >= MAX_ACTIVE:
-            aspirations = [other for other in active if other.layer is GoalLayer.ASPIRATION]
-            if not aspirations:
-                return False
+        active, queued = situation.active_goals, situation.goals_in(GoalState.QUEUED)
+        aspirations = [other for other in active if other.layer is GoalLayer.ASPIRATION]
+        is_full = up is GoalState.ACTIVE and len(active) >= MAX_ACTIVE
+        if is_full and not aspirations:
+            return False
+        if (is_full or up is GoalState.QUEUED) and len(queued) >= MAX_QUEUED:
+            _move([other for other in queued if other is not goal][-1], GoalState.BACKBURNER, reason, draft)
+        if is_full:
             # Aspirations never end, so the goal would wait for ever.
             _move(aspirations[-1], GoalState.QUEUED, reason, draft)
         _move(goal, up, reason, draft)
@@ -294,7 +332,10 @@ def _think_again(situation: Situation, draft: Draft) -> None:
 
 
 def _consolidate(situation: Situation, draft: Draft) -> None:
-    """Connect the two new memories that share most words and reflect on them; sum up all that share the longest of these words."""
+    """Connect the two new memories that share most words and reflect on them; sum up three that share the longest of these words.
+
+    Without two such memories, sum up or reflect on at most three new ones.
+    """
     views = memories_without_thoughts(situation)
     pairs = [pair for pair in pairs_of(views) if pair[2]]
     if not pairs:

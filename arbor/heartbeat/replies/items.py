@@ -36,6 +36,11 @@ class Dropped(BaseModel):
     value: str
     reason: str
 
+    @property
+    def in_words(self) -> str:
+        """The reason, after the path if there is one."""
+        return f"{self.path}: {self.reason}" if self.path else self.reason
+
 
 class Unfit(Exception):
     """The item cannot be used; the message names the expected form."""

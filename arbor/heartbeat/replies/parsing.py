@@ -149,16 +149,24 @@ def _complete_update(item: Item, update: dict[str, Any]) -> None:
         update[name] is None for name in ("progress", "note", "state", "blocked_by")
     ):
         raise Unfit("a goal update has progress, a note, a state, blocked_by or met")
-    completes = update["progress"] == 1
+    completes, state = update["progress"] == 1, update["state"]
     if completes:
-        others = ("state",) if update["state"] not in (None, GoalState.COMPLETED) else ()
+        others = ("state",) if state not in (None, GoalState.COMPLETED) else ()
         for name in (*others, "blocked_by", "met"):
             if update[name]:
                 item.drop_key(
                     name, "progress 1 completes the goal, which then waits for nothing and stays completed"
                 )
                 update[name] = None
-    elif update["state"] is None and update["reason"]:
+    elif state in (GoalState.COMPLETED, GoalState.ABANDONED):
+        for name in ("blocked_by", "met"):
+            if update[name]:
+                item.drop_key(name, f"a goal that is {state} waits for nothing")
+                update[name] = None
+        if state is GoalState.COMPLETED and update["progress"] is not None:
+            item.drop_key("progress", "a goal that is completed has full progress")
+            update["progress"] = None
+    elif state is None and update["reason"]:
         item.drop_key("reason", "a reason belongs to a new state, or to progress 1; write a note")
         update["reason"] = None
 

@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from arbor.goals.plans import MAX_DEPENDENCIES, MAX_ESTIMATE
 from arbor.goals.values import MAX_NEW_PER_HEARTBEAT, GoalLayer, GoalSource, GoalState, as_title
+from arbor.goals.values import NOTE_LENGTH as GOAL_NOTE_LENGTH
 from arbor.heartbeat.replies.items import ID_LENGTH, Item
 from arbor.selves.values import TEXT_LENGTH as INSIGHT_LENGTH
 from arbor.selves.values import AspectKind
@@ -140,7 +141,7 @@ class GoalUpdate(ReplyPart):
 
     goal_id: Annotated[str, _id(schema=TEXT)]
     progress: Annotated[Share | None, _SHARE] = None
-    note: Annotated[str | None, _text(NOTE_LENGTH)] = None
+    note: Annotated[str | None, _text(GOAL_NOTE_LENGTH)] = None
     state: Annotated[GoalState | None, _choice(GoalState, nullable(one_of(GoalState)))] = None
     reason: Annotated[str | None, _text(REASON_LENGTH)] = None
     #: The id of another goal, or words; empty: nothing blocks it any more.

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from arbor.goals.values import MAX_NEW_PER_HEARTBEAT
+from arbor.heartbeat.budgets import amount_text
 from arbor.heartbeat.replies.items import Dropped
 from arbor.heartbeat.replies.reply import Reply
 from arbor.heartbeat.results import ActionResult
@@ -27,6 +28,9 @@ GO_ON = (
     "You are still in the same heartbeat. What you said under the other keys of your last answer has been taken: do not say "
     "it again. Answer with the JSON object only; an answer without actions ends this heartbeat."
 )
+#: The most dropped items that the next prompt lists, and the characters of each reason.
+MAX_DROPPED = 8
+DROPPED_LENGTH = 300
 
 
 def turns_allowed(*, own: int | None, installed: int) -> int:
@@ -53,9 +57,13 @@ def follow_up_text(
     turn: int,
     most: int,
     nonce: str,
+    dropped: Sequence[Dropped] = (),
     room: int = BROUGHT_LENGTH,
 ) -> str:
-    """Return the message of the next round trip; `nonce` is the mark of the first message, `room` the characters of all results."""
+    """Return the message of the next round trip, with the results and the dropped items of the last reply.
+
+    `nonce` is the mark of the first message, `room` the characters of all results.
+    """
     searches, others = _longest([result for result in results if result.brought], room)
     entries = []
     for result in results:
@@ -65,8 +73,18 @@ def follow_up_text(
             entries.append(f"    {line(result.brought, longest)}")
     return (
         f"## What your actions brought (turn {turn} of at most {most})\n{Data(nonce).block(entries)}\n\n"
-        f"{situation.energy:g} {situation.energy_unit} left. {GO_ON}"
+        f"{_dropped_text(dropped, nonce)}{amount_text(situation.energy, situation.energy_unit)} left. {GO_ON}"
     )
+
+
+def _dropped_text(dropped: Sequence[Dropped], nonce: str) -> str:
+    """Return the section of the dropped items; empty without one."""
+    if not dropped:
+        return ""
+    entries = [line(item.in_words, DROPPED_LENGTH) for item in dropped[:MAX_DROPPED]]
+    if len(dropped) > MAX_DROPPED:
+        entries.append(f"and {len(dropped) - MAX_DROPPED} more")
+    return f"## What was not taken of your last answer\n{Data(nonce).block(entries)}\n\n"
 
 
 def _longest(results: Sequence[ActionResult], room: int) -> tuple[int, int]:

@@ -184,7 +184,9 @@ def recall(execution: Execution, decision: Decision) -> Act:
     clusters: list[str] = yield PartialRecalls(
         recalled=memories, vector=heartbeat.vectors.get(query), model=heartbeat.embedding_model
     )
-    unclear = f"; on the tip of the tongue: cluster {'; '.join(clusters)}"
+    unclear = (
+        f"; on the tip of the tongue: {'cluster' if len(clusters) == 1 else 'clusters'} {'; '.join(clusters)}"
+    )
     return action_result(
         decision,
         ActionOutcome.SUCCESS,

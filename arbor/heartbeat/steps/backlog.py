@@ -107,7 +107,7 @@ def goals(heartbeat: HeartbeatState) -> Steps[HeartbeatState]:
     """Apply the reply's goal updates and new goals, the outcomes of intents, and the work of other actions on goals."""
     reply, results = heartbeat.reply_or_empty, heartbeat.present.results
     decisions = [record.decision for record in heartbeat.action_records]
-    tried, blocked = _attempts_of(results, decisions)
+    tried, blocked = _attempts_of(results, decisions, locked=heartbeat.served)
     for_goals = [result for result in results if not result.intent_id and is_work(result)]
     if not (tried or blocked or for_goals or reply.goal_updates or reply.new_goals):
         return NodeResult(state=heartbeat)
@@ -124,14 +124,14 @@ def goals(heartbeat: HeartbeatState) -> Steps[HeartbeatState]:
         editor.apply(path, editor.add, goal)
     paths = paths_of("goal_updates", reply.goal_updates, heartbeat.dropped_paths)
     for path, update in zip(paths, reply.goal_updates, strict=True):
-        editor.apply(path, editor.update, update)
+        editor.update(path, update)
     return editor.result()
 
 
 def _attempts_of(
-    results: Sequence[ActionResult], decisions: Sequence[Decision]
+    results: Sequence[ActionResult], decisions: Sequence[Decision], *, locked: Collection[str]
 ) -> tuple[list[ActionResult], list[ActionResult]]:
-    """Return the results of attempted intents, and of intents whose running action was blocked.
+    """Return the results of attempted intents, and of `locked` ones that were not tried: their action was blocked or postponed.
 
     Successes come first, because a failed step may end its plan.
     """
@@ -140,11 +140,16 @@ def _attempts_of(
     blocked: list[ActionResult] = []
     for result in results:
         verdict = verdicts.get(result.index)
-        if not result.intent_id or verdict in _POSTPONING:
+        if not result.intent_id:
+            continue
+        # An action may be put off after its intent was locked: the trust in the agent can change in between.
+        is_postponed = verdict in _POSTPONING
+        if is_postponed and str(read_id(result.intent_id)) not in locked:
             continue
         was_blocked = verdict is DecisionVerdict.RUN and result.outcome is ActionOutcome.BLOCKED
+        was_blocked = was_blocked or is_postponed
         (blocked if was_blocked else tried).append(result)
-    tried.sort(key=lambda result: result.outcome in (ActionOutcome.FAILURE, ActionOutcome.BLOCKED))
+    tried.sort(key=lambda result: result.outcome not in (ActionOutcome.SUCCESS, ActionOutcome.PARTIAL))
     return tried, blocked
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
 from uuid import UUID
 
@@ -107,7 +107,11 @@ class BacklogEditor:
             if is_work(result):
                 self.count_action(result)
             raise Invalid(fault)
-        failed = result.outcome in (ActionOutcome.FAILURE, ActionOutcome.BLOCKED)
+        if result.goal_id and read_id(result.goal_id) != intent.goal_id:
+            reason = f"the action carries out a step of the goal {intent.goal_id}, and counts for that one"
+            self._drop(f"actions[{result.index}].goal_id", result.goal_id, reason)
+        # An unknown outcome completes no step; the agent decides whether to try again.
+        failed = result.outcome not in (ActionOutcome.SUCCESS, ActionOutcome.PARTIAL)
         unknown = result.action not in ACTIONS and not is_tool_action(result.action)
         final = result.outcome is ActionOutcome.BLOCKED and unknown
         self._tried.add(str(intent.id))
@@ -118,8 +122,9 @@ class BacklogEditor:
             final=final,
             part=result.outcome is ActionOutcome.PARTIAL,
         )
-        # A partial outcome shows neither that the procedure works nor that it does not.
-        if intent.procedure_id is not None and result.outcome is not ActionOutcome.PARTIAL:
+        # Other outcomes show neither that the procedure works nor that it does not.
+        shows = result.outcome not in (ActionOutcome.PARTIAL, ActionOutcome.UNKNOWN)
+        if intent.procedure_id is not None and shows:
             self._practised.append((intent.procedure_id, not failed))
         goal = self._backlog.goal(intent.goal_id)
         self._record(goal, GoalChangeKind.PROGRESSED, f"the step {intent.description!r} is {intent.status}")
@@ -162,8 +167,8 @@ class BacklogEditor:
         goal = self._backlog.goal(decomposition.goal_id)
         # Only people may plan goals that are not active.
         require_active(goal)
-        self._count_heartbeat(goal.id)
         plan, new_steps = self._backlog.plan(goal.id, draft)
+        self._count_heartbeat(goal.id)
         left_out = [name for name in draft.dependencies if name not in plan.dependencies]
         if left_out:
             reason = f"a plan depends on at most {MAX_DEPENDENCIES} things, and not on its own goal"
@@ -214,8 +219,29 @@ class BacklogEditor:
             self._record(goal, GoalChangeKind.COMPLETED, why, by_rule=True)
         self._record_reached()
 
-    def update(self, update: GoalUpdate) -> None:
-        """Record progress, a blocker, met dependencies and a move, in this order: a moved goal may be closed."""
+    def update(self, path: str, update: GoalUpdate) -> None:
+        """Apply the parts of an update, so that a refused part leaves the others: a moved goal may be closed, so it is last."""
+        update = self._without_own_state(path, update)
+        parts = [*_parts_of(update)]
+        if len(parts) > 1 and self._backlog.title_of(update.goal_id):
+            for name, part in parts:
+                self.apply(f"{path}.{name}", self._update_part, part)
+        elif parts:
+            self.apply(path, self._update_part, update)
+
+    def _without_own_state(self, path: str, update: GoalUpdate) -> GoalUpdate:
+        """Return the update without the state that the goal has already; a reason of the state is listed as dropped."""
+        with suppress(NotFound):
+            if update.state is None or update.progress == 1:
+                return update
+            if update.state == self._backlog.goal(update.goal_id).state:
+                rest = update.model_copy(update={"state": None, "reason": None})
+                if update.reason or not [*_parts_of(rest)]:
+                    self._drop(f"{path}.state", update.state, f"the goal is {update.state} already")
+                return rest
+        return update
+
+    def _update_part(self, update: GoalUpdate) -> None:
         if update.progress is not None or update.note:
             self._count_heartbeat(self._backlog.goal(update.goal_id).id)
             goal = self._backlog.progress(update.goal_id, fraction=update.progress, note=update.note or "")
@@ -231,7 +257,7 @@ class BacklogEditor:
         for text in update.met:
             goal = self._backlog.mark_dependency_met(update.goal_id, text)
             self._record(goal, GoalChangeKind.PROGRESSED, f"its plan no longer waits for {text}")
-        if update.state is not None and update.state != self._backlog.goal(update.goal_id).state:
+        if update.state is not None:
             goal = self._backlog.move(update.goal_id, update.state, reason=update.reason or "")
             kind = _KIND_OF_STATE.get(GoalState(goal.state), GoalChangeKind.MOVED)
             self._record(goal, kind, update.reason or f"it is {goal.state}")
@@ -285,6 +311,23 @@ class BacklogEditor:
         self._changes.append(
             GoalChange(goal_id=goal_id, title=title, kind=GoalChangeKind.REFUSED, change=reason)
         )
+
+
+def _parts_of(update: GoalUpdate) -> Iterator[tuple[str, GoalUpdate]]:
+    """Yield the parts of an update that can be refused one by one, by their names; full progress is one part with its reason."""
+    if update.progress == 1:
+        yield "progress", update
+        return
+    goal_id = update.goal_id
+    if update.progress is not None or update.note:
+        name = "note" if update.progress is None else "progress"
+        yield name, GoalUpdate(goal_id=goal_id, progress=update.progress, note=update.note)
+    if update.blocked_by is not None:
+        yield "blocked_by", GoalUpdate(goal_id=goal_id, blocked_by=update.blocked_by)
+    for place, text in enumerate(update.met):
+        yield f"met[{place}]", GoalUpdate(goal_id=goal_id, met=[text])
+    if update.state is not None:
+        yield "state", GoalUpdate(goal_id=goal_id, state=update.state, reason=update.reason)
 
 
 def is_work(result: ActionResult) -> bool:

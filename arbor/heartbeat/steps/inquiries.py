@@ -11,7 +11,7 @@ from arbor.errors import ReplyInvalid
 from arbor.heartbeat.decision import Decision
 from arbor.heartbeat.needs import CallReply, EndedCall, PlacedMemories, Placing, Question
 from arbor.heartbeat.own_past import NOT_OWN_HEARTBEATS
-from arbor.heartbeat.results import QUOTE_LENGTH, ActionOutcome, ActionResult, action_result
+from arbor.heartbeat.results import QUOTE_LENGTH, ActionOutcome, ActionResult, action_result, with_ignored
 from arbor.heartbeat.sources import OWN_CONCLUSION_TRUST
 from arbor.heartbeat.state import HeartbeatState, Inquiry
 from arbor.heartbeat.steps.new_memories import new_memory
@@ -192,9 +192,13 @@ def _finish(
     )
 
 
-def _end(heartbeat: HeartbeatState, inquiry: Inquiry, **changes: Any) -> NodeResult[HeartbeatState]:
+def _end(
+    heartbeat: HeartbeatState, inquiry: Inquiry, *, summary: str, **changes: Any
+) -> NodeResult[HeartbeatState]:
     """Store the changed result of the inquiry's action, and remove the inquiry."""
-    result = heartbeat.action_records[inquiry.place].result.model_copy(update=changes)
+    record = heartbeat.action_records[inquiry.place]
+    changes["summary"] = with_ignored(record.decision, summary)
+    result = record.result.model_copy(update=changes)
     heartbeat = replace(heartbeat.with_result(inquiry.place, result), work=heartbeat.work[1:])
     return NodeResult(state=heartbeat, changed=(f"{result.action}: {result.summary}",))
 

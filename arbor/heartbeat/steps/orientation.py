@@ -65,7 +65,8 @@ def background_checks(heartbeat: HeartbeatState) -> NodeResult[HeartbeatState]:
     if recent_activity.level is not opening.level_before:
         changed.insert(0, f"budget: {opening.level_before} → {recent_activity.level}")
         nearest = recent_activity.nearest_limit
-        left = f"{nearest.left:.0%} of its {nearest.what}" if nearest else "all of it"
+        whose = nearest.whose.replace("your", "its", 1) if nearest else ""
+        left = f"{nearest.left:.0%} of {whose} {nearest.what}" if nearest else "all of it"
         heartbeat = heartbeat.with_effects(
             level=LevelChange(before=opening.level_before, after=recent_activity.level, left=left)
         )

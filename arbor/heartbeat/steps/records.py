@@ -8,7 +8,7 @@ from typing import Any
 from uuid import UUID
 
 from arbor.goals.plans import LinkKind
-from arbor.heartbeat.budgets import BudgetKind
+from arbor.heartbeat.budgets import BudgetKind, amount_text
 from arbor.heartbeat.effects import StateAfterHeartbeat
 from arbor.heartbeat.failure_modes import RecentActivity, notices_of
 from arbor.heartbeat.focus import foremost_percept
@@ -54,6 +54,8 @@ from arbor.workflows.delegation import remembered_delegation
 NARRATIVE_LENGTH = 4_000
 THOUGHT_LENGTH = 600
 SUMMARY_LENGTH = 300
+#: The most dropped items that a narrative names.
+MAX_DROPPED = 3
 
 _OPENINGS: Mapping[Mode, str] = {
     Mode.CONVERSATION: "Somebody was waiting for me.",
@@ -90,8 +92,12 @@ def narrate(
     changes: Sequence[GoalChange],
     *,
     refused: Sequence[tuple[str, str]] = (),
+    dropped: Sequence[Dropped] = (),
 ) -> str:
-    """Return the narrative, deterministic, at most 4,000 characters; `refused` are (path, reason) of refused items."""
+    """Return the narrative, deterministic, at most 4,000 characters.
+
+    `refused` are (path, reason) of items that a boundary refused, `dropped` all dropped items.
+    """
     sentences = [f"Heartbeat {situation.beat_number}. {_OPENINGS[situation.mode]}"]
     if percept := foremost_percept(situation.percepts):
         sentences.append(f"I heard: {quoted(_shorten(remembered_delegation(percept.content)))}.")
@@ -102,19 +108,28 @@ def narrate(
     sentences.extend(
         f"I could not {_REFUSED_PHRASES[path.partition('[')[0]]}: {_shorten(why)}." for path, why in refused
     )
+    known = {why for _, why in refused} | {change.change for change in changes}
+    others = [item for item in dropped if item.reason not in known]
+    sentences.extend(f"Not taken of what I said: {_shorten(item.in_words)}." for item in others[:MAX_DROPPED])
     sentences.extend(f"It worries me: {_shorten(concern)}." for concern in reply.concerns)
     spent = sum(result.cost for result in results)
-    sentences.append(f"I spent {spent} {situation.energy_unit} and have {situation.energy - spent:g} left.")
+    spending = amount_text(spent, situation.energy_unit)
+    sentences.append(f"I spent {spending} and have {situation.energy - spent:g} left.")
     return shorten(" ".join(sentences), NARRATIVE_LENGTH)
 
 
 def _action_sentences(results: Sequence[ActionResult]) -> Iterator[str]:
     done = [result for result in results if result.outcome in (ActionOutcome.SUCCESS, ActionOutcome.PARTIAL)]
-    failed = [result for result in results if result not in done]
-    if not done:
+    unknown = [result for result in results if result.outcome is ActionOutcome.UNKNOWN]
+    failed = [
+        result for result in results if result.outcome in (ActionOutcome.FAILURE, ActionOutcome.BLOCKED)
+    ]
+    if not done and not unknown:
         yield "I did nothing."
     for result in done:
         yield f"I did {result.action.replace('_', ' ')}: {_shorten(result.summary)}."
+    for result in unknown:
+        yield f"I do not know whether I did {result.action.replace('_', ' ')}: {_shorten(result.summary)}."
     for result in failed:
         word = "could not" if result.outcome is ActionOutcome.BLOCKED else "tried and failed to"
         yield f"I {word} {result.action.replace('_', ' ')}: {_shorten(result.summary)}."
@@ -134,6 +149,14 @@ def _shorten(text: str) -> str:
 
 def record(heartbeat: HeartbeatState) -> Steps[HeartbeatState]:
     """Store the narrative and the notes as memories, and the agent's state."""
+    heartbeat = heartbeat.with_dropped(
+        Dropped(
+            path="resolved",
+            value=text,
+            reason="it is no concern or question on your mind, in the words you see",
+        )
+        for text in unknown_lines(heartbeat.situation.working_memory, heartbeat.reply_or_empty.resolved)
+    )
     whole = heartbeat.whole
     narrative = narrate(
         heartbeat.situation,
@@ -143,14 +166,7 @@ def record(heartbeat: HeartbeatState) -> Steps[HeartbeatState]:
         refused=[
             *dict.fromkeys((match.path, match.reason) for match in heartbeat.boundary_matches if match.reason)
         ],
-    )
-    heartbeat = heartbeat.with_dropped(
-        Dropped(
-            path="resolved",
-            value=text,
-            reason="it is no concern or question on your mind, in the words you see",
-        )
-        for text in unknown_lines(heartbeat.situation.working_memory, heartbeat.reply_or_empty.resolved)
+        dropped=whole.dropped,
     )
     felt = total_valence(events_of(heartbeat.reply_or_empty, whole.results, whole.goal_changes))
     heartbeat, memory_id = yield from _store_memories(heartbeat, narrative, felt)
@@ -325,7 +341,7 @@ def nop(heartbeat: HeartbeatState) -> NodeResult[HeartbeatState]:
     budget = heartbeat.budget
     if budget.kind is BudgetKind.TICKS:
         heartbeat = heartbeat.with_state(**budget.settle(max(0.0, heartbeat.situation.energy - 1), rests=0))
-    reason = f"{nops} heartbeats in a row without a usable reply"
+    reason = f"{nops} {'heartbeat' if nops == 1 else 'heartbeats'} in a row without a usable reply"
     heartbeat = with_invalid_replies_noticed(heartbeat, nops=nops)
     heartbeat = heartbeat.with_effects(nop=True, dormant=reason if nops >= NOPS_TO_DORMANCY else "")
     return NodeResult(state=replace(heartbeat, nops=nops), changed=(reason,))

@@ -225,7 +225,7 @@ def parse(heartbeat: HeartbeatState) -> NodeResult[HeartbeatState]:
             heartbeat,
             invalid_replies=tries,
             unreadable=str(error),
-            failure=f"no usable reply in {tries} tries: {error}",
+            failure=f"no usable reply in {tries} {'try' if tries == 1 else 'tries'}: {error}",
         )
         return NodeResult(state=unreadable, outcome=NodeOutcome.RETRY)
     reply, left_over = within_heartbeat(heartbeat.earlier_reply, parsed.reply)

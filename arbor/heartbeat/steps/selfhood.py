@@ -55,8 +55,8 @@ def consolidate(heartbeat: HeartbeatState) -> Steps[HeartbeatState]:
     ]
     shown.sort(key=lambda proposal: -proposal.confidence)
     changed = _lines(("proposed", outcome.made), ("fell out of the queue", outcome.expired))
-    if outcome.deleted_experiences:
-        changed.append(f"deleted {outcome.deleted_experiences} old experiences")
+    if deleted := outcome.deleted_experiences:
+        changed.append(f"deleted {deleted} old {'experience' if deleted == 1 else 'experiences'}")
     return NodeResult(
         state=heartbeat.with_situation(proposals=shown[:PROPOSALS_SHOWN]), changed=tuple(changed)
     )

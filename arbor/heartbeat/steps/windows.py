@@ -165,6 +165,7 @@ def follow_up_message(heartbeat: HeartbeatState, *, spent: int) -> tuple[str, Cu
         turn=heartbeat.turn + 1,
         most=heartbeat.turns_allowed,
         nonce=heartbeat.mark,
+        dropped=heartbeat.present.dropped,
     )
     lengths = [len(result.brought) for result in heartbeat.present.results]
     whole = message(room=_UNLIMITED)

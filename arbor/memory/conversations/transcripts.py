@@ -220,8 +220,11 @@ def find_dialog(document: Any, *, name: str, sample: str | None) -> Dialog:
     if len(dialogs) == 1 and sample in (None, dialogs[0].sample):
         return dialogs[0]
     names = ", ".join(dialog.sample or "(no name)" for dialog in dialogs[:_LISTED_SAMPLES])
+    more = f" and {len(dialogs) - _LISTED_SAMPLES} more" if len(dialogs) > _LISTED_SAMPLES else ""
+    if len(dialogs) == 1:
+        raise ConversationInvalid(f"{name} contains one dialog, {names}, and no sample {sample!r}")
     raise ConversationInvalid(
-        f"{name} contains {len(dialogs)} dialogs; name one of them as the sample: {names}"
+        f"{name} contains {len(dialogs)} dialogs; name one of them as the sample: {names}{more}"
     )
 
 

@@ -239,6 +239,8 @@ def parse_limits(text: str) -> dict[Metric, Limit]:
             raise ConfigurationInvalid(
                 f"ARBOR_HEALTH_LIMITS has NAME=WARN:CRITICAL, separated by commas, got {entry!r}; names are {known}"
             ) from error
+        except ConfigurationInvalid as error:
+            raise ConfigurationInvalid(f"ARBOR_HEALTH_LIMITS has {entry!r}: {error}") from error
     return limits
 
 

@@ -105,6 +105,9 @@ def _statements(text: str) -> Iterator[tuple[str, bool]]:
         if not line.lstrip().startswith((">", "|", "#"))
     )
     for match in _SENTENCE.finditer(prose):
+        if len(text) > _READ and match.end() == len(prose):
+            # The limit may have cut the last sentence, which then states something else.
+            return
         sentence = match.group().strip().strip("-*• ")
         if not sentence or sentence.endswith("?"):
             continue

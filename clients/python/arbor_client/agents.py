@@ -25,6 +25,7 @@ class Agent:
     status: str
     template: str
     template_version: str
+    #: The tier that its template asks for; `tiers.get` returns its tier now.
     trust_tier: str
     #: `provider/model`; empty: the default of its tenant, else of the installation.
     model: str

@@ -20,7 +20,8 @@ class Heartbeat:
 
     id: UUID
     agent_id: UUID
-    number: int | None
+    #: Counts the heartbeats that ran; 0 for a skipped one.
+    number: int
     #: running, waiting, done, failed or skipped.
     status: str
     #: Why it was skipped or failed.

@@ -71,6 +71,7 @@ class Profile:
     id: UUID
     name: str
     status: str
+    #: The tier that its template asks for; `tiers.get` returns its tier now.
     trust_tier: str
     template: str
     template_version: str

@@ -62,7 +62,7 @@ class MemoryDetails(Memory):
     relevance: float
     #: None: it is not pinned.
     pinned_at: datetime | None
-    #: Empty: it is found by words alone so far.
+    #: The model of its vector; empty: it has none yet, `refused: MODEL`: the model refused it, and words alone find it.
     embedding_model: str
     neighbors: list[Neighbor]
 

@@ -60,7 +60,9 @@ class SkillDetails(Skill):
     """A skill as it was written, with its versions, the latest first, and the agents that use it."""
 
     text: str
+    #: The latest ones; `versions_total` counts all.
     versions: list[SkillVersion]
+    versions_total: int
     users: list[SkillUser]
 
 

@@ -143,7 +143,7 @@ class Members[C: (Arbor, AsyncArbor)](Group[C]):
         return listed(Member, "/members")
 
     @operation
-    def put(self, username: str, *, role: str = "viewer") -> Call[Member]:
+    def put(self, username: str, *, role: str) -> Call[Member]:
         """Add an account to the tenant, or change its role there."""
         return put(Member, f"/members/{segment(username)}", {"role": role})
 

@@ -50,7 +50,7 @@ def list_grants(agent: ChosenAgent, *, with_revoked: bool) -> Output:
         )
         for row, line in zip(rows, lines, strict=True)
     ]
-    empty = f"{agent.name} has no capability. Grant one: [bold]arbor agent capability grant {agent.name} ACTION[/bold]"
+    empty = f"{agent.name} has no capability. Grant one: [bold]arbor agent capability grant {agent.argument} ACTION[/bold]"
     return Output(
         {"agent": agent.name, "capabilities": lines}, text=table(_COLUMNS, cells) if rows else empty
     )

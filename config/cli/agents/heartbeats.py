@@ -24,7 +24,7 @@ from arbor.errors import NotFound, ServerError
 from arbor.runtime import Tick
 from config.cli.agents.trace import model_line, render, render_step, step_value, trace_of
 from config.cli.kit.declarations import ExitCode, Output, is_given
-from config.cli.kit.output import console, print_note
+from config.cli.kit.output import console, counted, print_note
 from config.cli.kit.tenancy import ChosenAgent, actor, audit_act, with_agent
 
 #: The seconds between two polls of a heartbeat that the fleet runs.
@@ -69,7 +69,7 @@ def _describe_missing(agent: ChosenAgent, number: int | None) -> str:
     numbered = Heartbeat.objects.filter(agent_id=agent.id, number__gt=0)
     numbers = numbered.aggregate(first=Min("number"), last=Max("number"))
     if number is None or numbers["first"] is None:
-        return f"{agent.name} has no heartbeat yet; `arbor agent run {agent.name}` runs one"
+        return f"{agent.name} has no heartbeat yet; `arbor agent run {agent.argument}` runs one"
     return f"{agent.name} has no heartbeat {number}; its heartbeats have the numbers {numbers['first']} to {numbers['last']}"
 
 
@@ -115,7 +115,7 @@ def follow_heartbeat(agent: ChosenAgent, *, timeout_s: float, quiet: bool) -> di
             if time.monotonic() > deadline:
                 raise ServerError(
                     f"{agent.name} has not ended its heartbeat in {timeout_s:g} s ({follower.describe_wait(heartbeat)});"
-                    f" it goes on: `arbor agent trace {agent.name}` shows it, `arbor doctor` checks the workers"
+                    f" it goes on: `arbor agent trace {agent.argument}` shows it, `arbor doctor` checks the workers"
                 )
             time.sleep(_POLL_S)
 
@@ -160,13 +160,13 @@ def run_cycle(agent: ChosenAgent, *, ticks: int | None) -> Output:
 
     def report(tick: Tick, left: int) -> None:
         actions = ", ".join(action.action for action in tick.actions) or tick.reason or "nothing"
-        print_note(f"{tick.mode or tick.status}: {actions} ({left} ticks left)")
+        print_note(f"{tick.mode or tick.status}: {actions} ({counted(left, 'tick')} left)")
 
     cycle = run_ticks(agent_id=agent.id, tenant_id=agent.tenant_id, progress=report)
     failed = bool(cycle.ticks) and cycle.ticks[-1].status == HeartbeatStatus.FAILED
-    counted = "1 heartbeat" if len(cycle.ticks) == 1 else f"{len(cycle.ticks)} heartbeats"
+    ran = counted(len(cycle.ticks), "heartbeat")
     return Output(
         {**asdict(cycle), "used": cycle.used, "agent": agent.name, "tenant": agent.tenant_slug},
-        text=f"{agent.name} ran {counted} and used {cycle.used} of {cycle.allocated} ticks: {escape(cycle.ended)}.",
+        text=f"{agent.name} ran {ran} and used {cycle.used} of {counted(cycle.allocated, 'tick')}: {escape(cycle.ended)}.",
         code=ExitCode.FAILED if failed else ExitCode.DONE,
     )

@@ -129,7 +129,7 @@ def publish(agent: ChosenAgent, *, description: str | None) -> Output:
     """Publish an agent to agents elsewhere, which find its card and give it tasks by the protocol A2A."""
     published = publish_agent(agent_id=agent.id, actor=actor(), description=description)
     card = f"{(server_urls(data_dir()).get('api_url') or 'the API').rstrip('/')}{card_path(published)}"
-    token = f"arbor token create NAME --tasks-only --agent {shlex.quote(agent.name)}"
+    token = f"arbor token create NAME --tasks-only --agent {agent.argument}"
     return Output(
         {**_publication(agent, published), "card": card_path(published)},
         text=f"{agent.name} is published. Its card:\n  {card}\nTasks need a token: [bold]{token}[/bold]",
@@ -158,9 +158,7 @@ def destroy(agent: ChosenAgent, *, confirm: str | None, no_seed: bool) -> Output
     """Delete an agent and all its data, for good. The audit of its acts stays."""
     if confirm is None:
         if not sys.stdin.isatty():
-            raise click.UsageError(
-                f"there is no terminal to ask: confirm with --confirm {shlex.quote(agent.name)}"
-            )
+            raise click.UsageError(f"there is no terminal to ask: confirm with --confirm {agent.argument}")
         confirm = click.prompt(f"This deletes {agent.name} of {agent.tenant_slug} for good. Type its name")
     with tenant_transaction(agent.tenant_id):
         counts = destroy_agent(agent_id=agent.id, confirm=str(confirm), actor=actor(), saves_seed=not no_seed)

@@ -16,7 +16,7 @@ from apps.fleet.policy import FIELDS, policy_of, set_policy
 from apps.tenants.models import Tenant
 from arbor.heartbeat.budgets import ActionCountBudget, TickBudget, budget_of
 from config.cli.kit.declarations import Output
-from config.cli.kit.output import table
+from config.cli.kit.output import counted, table
 from config.cli.kit.tenancy import ChosenAgent, actor, in_agent_transaction
 from config.cli.kit.values import NONE, index_by_name
 
@@ -87,9 +87,9 @@ def _rows(policy: AgentPolicy) -> Iterator[tuple[str, str]]:
 def _budget(policy: AgentPolicy) -> str:
     match budget_of(policy.budget, policy.allowance):
         case ActionCountBudget(allowance=allowance):
-            return f"{allowance} actions a heartbeat"
+            return f"{counted(allowance, 'action')} a heartbeat"
         case TickBudget(allowance=allowance):
-            return f"{allowance} ticks a cycle"
+            return f"{counted(allowance, 'tick')} a cycle"
         case _:
             return f"energy: {energy_terms_of(policy.agent).describe()}"
 

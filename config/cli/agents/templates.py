@@ -24,7 +24,7 @@ from arbor.agents.template import TemplateSpec
 from arbor.errors import TemplateInvalid
 from config.cli.kit.columns import OutputColumn, listing, row_to_dict
 from config.cli.kit.declarations import Output
-from config.cli.kit.output import print_note
+from config.cli.kit.output import counted, print_note
 from config.cli.kit.tenancy import actor, choose_tenant, default_tenant
 from config.cli.kit.text_files import read_text
 
@@ -91,7 +91,7 @@ def validate(file: TextIO) -> Output:
     spec = read_template(read_text(file))
     return Output(
         {"valid": True, "name": spec.name, "version": spec.version},
-        text=f"{spec.name} {escape(spec.version)} is valid: {len(spec.initial_goals)} goals,"
+        text=f"{spec.name} {escape(spec.version)} is valid: {counted(len(spec.initial_goals), 'goal')},"
         f" actions {', '.join(spec.actions)}.",
     )
 

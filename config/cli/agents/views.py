@@ -28,7 +28,7 @@ from arbor.heartbeat.working_memory import WorkingMemory
 from arbor.workflows.durations import format_duration
 from config.cli.agents.trace import model_line
 from config.cli.kit.columns import OutputColumn, row_to_dict
-from config.cli.kit.output import format_relative_time, stamp, table
+from config.cli.kit.output import counted, format_relative_time, stamp, table
 from config.cli.kit.tenancy import tenant_or_all
 
 _COLORS = {
@@ -172,12 +172,12 @@ def _head(details: dict[str, Any]) -> Text:
     ]
     used = details["used_today"]
     lines.append(
-        f"  today: {used['beats']} heartbeats, {used['tokens']} tokens, ${used['usd']}; budget: {used['level'].replace('_', ' ')}"
+        f"  today: {counted(used['beats'], 'heartbeat')}, {counted(used['tokens'], 'token')}, ${used['usd']}; budget: {used['level'].replace('_', ' ')}"
     )
     delta = details["energy_delta_24h"]
     lines.append(
         f"  last 24 h: {'no energy used' if delta is None else f'{delta:+g} energy a heartbeat'},"
-        f" {details['reach_outs_24h']} messages sent"
+        f" {counted(details['reach_outs_24h'], 'message')} sent"
     )
     if details["last_error"]:
         lines.append(f"  [red]last failure: {escape(details['last_error'])}[/red]")

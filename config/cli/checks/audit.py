@@ -10,6 +10,7 @@ from django.conf import settings
 from apps.fleet.audit_seals import all_chains, verify_audit
 from arbor.errors import ArborError
 from config.cli.checks.finding import Finding, fail, name_first, ok, warn
+from config.cli.kit.output import counted
 
 #: The latest seals of each chain that are verified, and the most chains.
 SEALS_CHECKED = 20
@@ -37,13 +38,12 @@ def check_audit() -> Finding:
             )
         seals += report.seals
         if report.unsealed_since is not None and report.unsealed_since < datetime.now(UTC) - late:
-            waiting.append(f"{report.unsealed_events} records of {name}")
+            waiting.append(f"{counted(report.unsealed_events, 'record')} of {name}")
     if waiting:
         return warn(
             "audit chain",
             f"not sealed for long: {name_first(waiting, most=3)}",
             "run `arbor up` or `arbor worker --queues outbox --pool threads`, with a master key",
         )
-    return ok(
-        "audit chain", f"the latest {seals} seals are intact" if seals else "nothing waits to be sealed"
-    )
+    intact = "the latest seal is intact" if seals == 1 else f"the latest {seals:,} seals are intact"
+    return ok("audit chain", intact if seals else "nothing waits to be sealed")

@@ -17,6 +17,7 @@ from apps.providers import model_for, token_counters
 from apps.tenants.keys import master_keys
 from apps.tenants.models import Tenant
 from apps.tenants.scope import OPS, tenant_transaction
+from arbor.adapters.credentials import SERVER_HANDLE
 from arbor.agents.identity import open_private_key
 from arbor.agents.keys import KeyPurpose, slot_of
 from arbor.embedding.models import EmbedAtStorage
@@ -25,6 +26,7 @@ from arbor.models.handles import is_reflex
 from arbor.models.windows import MAX_RATIO
 from arbor.sealing import MasterKeys, SealedRecord
 from config.cli.checks.finding import Finding, fail, ok, warn
+from config.cli.kit.output import counted
 
 #: The most embedding models, besides that of the settings, whose embedders are tried.
 _MODELS_TRIED = 5
@@ -55,6 +57,12 @@ def check_model() -> Finding:
             "none: agents act by the reflex policy (fixed rules, no language model)",
             "enter a key on the page Models of the console, or set OPENAI_API_KEY, ANTHROPIC_API_KEY or OLLAMA_HOST",
         )
+    if handle == SERVER_HANDLE and not settings.ARBOR_DEFAULT_MODEL:
+        return warn(
+            "model",
+            f"{handle}: no setting names a model of the server at OPENAI_BASE_URL, and few servers have one called `default`",
+            "set ARBOR_DEFAULT_MODEL=openai/NAME, with the name of a model that the server has",
+        )
     return ok("model", handle)
 
 
@@ -64,7 +72,7 @@ def check_token_ratios() -> Finding:
     if not ratios:
         return ok("token estimate", "no model has reported its counts yet")
     detail = ", ".join(
-        f"{ratio.model} counts {ratio.ratio:.2f} for 1 ({ratio.calls} calls)" for ratio in ratios
+        f"{ratio.model} counts {ratio.ratio:.2f} for 1 ({counted(ratio.calls, 'call')})" for ratio in ratios
     )
     if any(ratio.ratio >= MAX_RATIO for ratio in ratios):
         return warn(
@@ -119,7 +127,7 @@ def check_minds() -> Finding:
     if not others:
         return ok("minds", "all agents' vectors are of the settings' embedding model")
     unreachable = [
-        f"{other.agents} agents have {other.model} and recall by words alone: {check.error}"
+        f"{_agents(other.agents, 'has', 'have')} {other.model}, and recall works by words alone: {check.error}"
         for other in others[:_MODELS_TRIED]
         if (check := embedders.check_embedder(other.model)).error
     ]
@@ -132,7 +140,9 @@ def check_minds() -> Finding:
     agents = sum(other.agents for other in others)
     models = ", ".join(str(other.model) for other in others[:_MODELS_TRIED])
     return warn(
-        "minds", f"{agents} agents use another embedding model: {models}", "run `arbor memory reembed`"
+        "minds",
+        f"{_agents(agents, 'uses', 'use')} another embedding model: {models}",
+        "run `arbor memory reembed`",
     )
 
 
@@ -140,18 +150,23 @@ def check_backlog() -> Finding:
     """Check the texts that wait for a vector, and that no embedder fails."""
     backlog = embedding_backlog()
     minutes = backlog.oldest.total_seconds() / 60
-    waiting = f"{backlog.waiting} texts wait for a vector, the oldest for {minutes:.0f} min"
+    wait = "text waits" if backlog.waiting == 1 else "texts wait"
+    waiting = f"{backlog.waiting:,} {wait} for a vector, the oldest for {minutes:.0f} min"
     faults = embedders.embedder_faults()
     if faults:
         worst = faults[0]
         return warn(
             "embedding backlog",
-            f"{worst.embedding_model} failed {worst.failures} times since {worst.since:%Y-%m-%d %H:%M} UTC: {worst.error}; {waiting}",
+            f"{worst.embedding_model} failed {counted(worst.failures, 'time')} since {worst.since:%Y-%m-%d %H:%M} UTC: {worst.error}; {waiting}",
             f"repair it; the next attempt is after {worst.retry_at:%H:%M:%S} UTC",
         )
     if backlog.oldest > _BACKLOG_WITHIN:
         return warn("embedding backlog", waiting, "see that a worker serves the queue `embedding`")
     return ok("embedding backlog", waiting if backlog.waiting else "nothing waits for its vector")
+
+
+def _agents(number: int, one: str, several: str) -> str:
+    return f"{counted(number, 'agent')} {one if number == 1 else several}"
 
 
 def _milliseconds(check: embedders.EmbedderCheck) -> str:

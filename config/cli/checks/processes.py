@@ -19,6 +19,7 @@ from arbor.errors import ConfigurationInvalid
 from arbor.memory.maintenance.health import HealthState
 from config.cli.checks.finding import Finding, fail, name_first, ok, warn
 from config.cli.installation.parts import reachable_host
+from config.cli.kit.output import counted
 from config.environment import data_dir, env, server_urls
 from config.supervisor.run_folder import RunFolder
 
@@ -47,14 +48,14 @@ def check_workers() -> Finding:
             f"no worker serves {', '.join(missing)}",
             f"run `arbor up` or `arbor worker --queues {','.join(missing)}`",
         )
-    return ok("workers", f"{len(workers)} for {len(served)} queues")
+    return ok("workers", f"{len(workers)} for {counted(len(served), 'queue')}")
 
 
 def check_maintenance() -> Finding:
     """Check that maintenance keeps up."""
     health = read_health()
     if not health.findings:
-        return ok("maintenance", f"keeps up; {len(health.jobs)} jobs have reported")
+        return ok("maintenance", f"keeps up; jobs that have reported: {len(health.jobs)}")
     state, what, remedy = health.findings[0]
     others = len(health.findings) - 1
     detail = f"{what}; {others} more in `arbor status`" if others else what
@@ -68,7 +69,7 @@ def check_outbox() -> Finding:
     if figures.failed:
         return warn(
             "outbox",
-            f"{figures.failed} messages of agents were not delivered",
+            f"{counted(figures.failed, 'message')} of agents {'was' if figures.failed == 1 else 'were'} not delivered",
             "see `arbor contact outbox list --status failed`; then retry or cancel each",
         )
     if figures.oldest_due_s > _OUTBOX_BEHIND_S:
@@ -79,7 +80,9 @@ def check_outbox() -> Finding:
         )
     return ok(
         "outbox",
-        f"{figures.waiting} messages wait for their next try" if figures.waiting else "nothing waits",
+        f"{counted(figures.waiting, 'message')} waiting for the next try"
+        if figures.waiting
+        else "nothing waits",
     )
 
 

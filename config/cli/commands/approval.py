@@ -93,8 +93,9 @@ TRUST = group(
         "Set the preset that decides about resources without a rule.",
         argument("preset", type=one_of(TrustPreset)),
         run="approvals:choose_preset",
-        details="cautious: all that leaves the installation waits for a person; balanced: publishing and tools wait; hands_off: every"
-        " action runs that the agent may do at all; full_trust: everything runs that no ceiling makes wait.",
+        details="cautious: all that leaves the installation waits for a person, and so does the start of a workflow; balanced:"
+        " publishing, tools and the start of a workflow wait; hands_off: only the start of a workflow waits; full_trust: everything"
+        " runs that no ceiling makes wait.",
         examples=("arbor agent trust preset Vega balanced",),
     ),
     agent_command(

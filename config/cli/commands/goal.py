@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from arbor.goals.values import DEFAULT_PRIORITY, MAX_PRIORITY, GoalLayer, GoalSource, GoalState, GoalType
+from config.cli.commands.options import limit_option
 from config.cli.kit.declarations import agent_command, argument, group, one_of, option
 from config.cli.kit.values import MomentType, NumberRange
 
@@ -84,6 +85,7 @@ _goal = group(
         "list",
         "List an agent's open goals, the most important first.",
         option("--all", "with_closed", is_flag=True, help="Include completed and abandoned goals."),
+        limit_option(1000, 100),
         run="goals.goals:list_goals",
         examples=("arbor goal list Vega",),
     ),

@@ -11,7 +11,7 @@ from config.cli.kit.declarations import argument, group, one_of, option, tenant_
 
 
 def _graph() -> click.Argument:
-    return argument("which", metavar="[FILE|AGENT]", default="")
+    return argument("which", metavar="[FILE|AGENT]", required=False)
 
 
 _pipeline = group(

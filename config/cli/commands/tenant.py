@@ -29,9 +29,7 @@ _member = group(
         "Add an account to a tenant, or change its role there.",
         argument("slug"),
         argument("username"),
-        option(
-            "--role", type=one_of(ROLES), default="operator", show_default=True, help="The member's role."
-        ),
+        option("--role", type=one_of(ROLES), required=True, help="The member's role."),
         run="tenants:add_member",
         examples=("arbor tenant member add acme maria --role viewer",),
     ),

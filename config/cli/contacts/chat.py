@@ -112,12 +112,19 @@ def _read_line() -> str | None:
     while True:
         if sys.stdin.isatty():
             click.secho("you> ", fg="cyan", bold=True, nl=False)
-        line = sys.stdin.readline()
+        line = _read_input()
         if not line:
             click.echo()
             return None
         if line.strip():
             return line
+
+
+def _read_input() -> str:
+    try:
+        return sys.stdin.readline()
+    except UnicodeDecodeError as error:
+        raise Invalid("standard input must be text in UTF-8") from error
 
 
 def _send_turn(agent: ChosenAgent, session_id: Any, text: str, *, shown: bool) -> ChatMessage:
@@ -237,5 +244,5 @@ def _show_history(agent: ChosenAgent, limit: int, as_json: bool) -> None:
         )
         for turn in turns
     ]
-    empty = f"Nobody has talked to {escape(agent.name)} yet. [bold]arbor chat {escape(agent.name)}[/bold]"
+    empty = f"Nobody has talked to {escape(agent.name)} yet. [bold]arbor chat {agent.argument}[/bold]"
     show(value, as_json=as_json, text="\n".join(lines) or empty)

@@ -19,11 +19,16 @@ from config.cli.kit.tenancy import ChosenAgent, actor, in_agent_transaction
 
 
 @in_agent_transaction
-def list_goals(agent: ChosenAgent, *, with_closed: bool) -> Output:
+def list_goals(agent: ChosenAgent, *, with_closed: bool, limit: int) -> Output:
     """List an agent's open goals, the most important first."""
-    rows = goal_rows(agent.id, with_closed=with_closed)
-    empty = f'{agent.name} has no open goal. Add one: [bold]arbor goal add {agent.name} "TITLE"[/bold]'
-    return Output({"agent": agent.name, "goals": rows}, text=goal_table(rows) if rows else empty)
+    rows = goal_rows(agent.id, with_closed=with_closed, most=limit + 1)
+    more = len(rows) > limit
+    title = f"The first {limit}; there are more: --limit" if more else None
+    empty = f'{agent.name} has no open goal. Add one: [bold]arbor goal add {agent.argument} "TITLE"[/bold]'
+    return Output(
+        {"agent": agent.name, "more": more, "goals": rows[:limit]},
+        text=goal_table(rows[:limit], title=title) if rows else empty,
+    )
 
 
 @in_agent_transaction

@@ -21,7 +21,7 @@ def show_plans(agent: ChosenAgent, *, goal_name: str) -> Output:
     """Show a goal's plans with their steps, the latest first."""
     goal = find_goal(agent, goal_name)
     plans = [plan_value(plan) for plan in plans_of(goal.id)]
-    empty = f'{escape(goal.title)} has no plan. Add one: [bold]arbor goal plan add {agent.name} GOAL --step "recall: …"[/bold]'
+    empty = f'{escape(goal.title)} has no plan. Add one: [bold]arbor goal plan add {agent.argument} GOAL --step "recall: …"[/bold]'
     text = "\n".join(line for plan in plans for line in plan_lines(plan))
     return Output({"goal": goal.title, "plans": plans}, text=text or empty)
 

@@ -17,21 +17,21 @@ from arbor.clock import SystemClock
 from arbor.goals.conditions import unmet
 from arbor.goals.values import GoalState
 from config.cli.kit.columns import OutputColumn, table_of
-from config.cli.kit.output import cut, short
+from config.cli.kit.output import counted, cut, short
 
 #: The most memories, notes and intents of a goal that are shown.
 _MAX_SHOWN = 20
 
 
-def goal_rows(agent_id: UUID, *, with_closed: bool) -> list[dict[str, Any]]:
-    """Return an agent's open goals, the most important first, and then closed ones if asked for, as JSON."""
+def goal_rows(agent_id: UUID, *, with_closed: bool, most: int) -> list[dict[str, Any]]:
+    """Return at most `most` goals as JSON: the open ones, the most important first, then closed ones if asked for, the latest first."""
     genome = genome_of(agent_by_id(agent_id))
     views = goal_views(agent_id=agent_id, traits=genome.traits if genome else None, now=SystemClock().now())
-    rows = [view.model_dump(mode="json") for view in views]
+    rows = [view.model_dump(mode="json") for view in views[:most]]
     if with_closed:
         states = [state for state in GoalState if not state.is_open]
         closed = Goal.objects.filter(agent_id=agent_id, state__in=states).order_by("-touched_at", "-id")
-        rows += [_closed_row(goal) for goal in closed]
+        rows += [_closed_row(goal) for goal in closed[: most - len(rows)]]
     return rows
 
 
@@ -52,9 +52,9 @@ def _closed_row(goal: Goal) -> dict[str, Any]:
     }
 
 
-def goal_table(rows: list[dict[str, Any]]) -> RenderableType:
+def goal_table(rows: list[dict[str, Any]], *, title: str | None = None) -> RenderableType:
     """Return goals as a table for people."""
-    return table_of(rows, GOAL_COLUMNS)
+    return table_of(rows, GOAL_COLUMNS, title=title)
 
 
 GOAL_COLUMNS = (
@@ -166,7 +166,7 @@ def _goal_lines(goal: dict[str, Any]) -> Iterator[str]:
     yield f"[bold]{escape(goal['title'])}[/bold] ({short(goal['id'])})"
     yield (
         f"{goal['state']}, {goal['layer']} to {goal['type']}, stated priority {goal['stated_priority']}, from {goal['source']}{rule},"
-        f" {goal['fraction']:.0%} done, {goal['effort']} heartbeats"
+        f" {goal['fraction']:.0%} done, {counted(goal['effort'], 'heartbeat')}"
     )
     if goal["description"]:
         yield f"done when: {escape(goal['description'])}"
@@ -190,7 +190,7 @@ def _goal_lines(goal: dict[str, Any]) -> Iterator[str]:
     if satisfaction:
         yield (
             f"satisfaction: {satisfaction['outcome']}, {satisfaction['reward_actual']:.2f} of {satisfaction['reward_expected']:.2f} expected,"
-            f" novelty {satisfaction['novelty']:.1f}, {satisfaction['effort']} heartbeats"
+            f" novelty {satisfaction['novelty']:.1f}, {counted(satisfaction['effort'], 'heartbeat')}"
         )
 
 

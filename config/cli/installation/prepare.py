@@ -22,6 +22,7 @@ from apps.signals.services.positions import continue_positions
 from apps.tenants.models import Tenant, User
 from apps.tenants.scope import OPS, ops_scope
 from config.cli.installation.serving_role import refuse_unsafe_role
+from config.cli.kit.output import counted
 from config.demo.installation import TENANTS, make_demo
 from config.environment import env, secret, secret_folder
 from config.secrets import SecretName
@@ -35,7 +36,7 @@ _REFUSED_SHOWN = 10
 
 def prepare(demo: bool, report: Path | None) -> None:
     """Migrate the database, seed the built-in templates, endorse agents, sign grants, create the operator's account and the demo."""
-    # Before the serving roles get passwords of this master key, which would shut out the processes that run with another one.
+    # `migrate` checks the same; here the error is reported like every other one.
     refuse_other_master_key()
     call_command("migrate", verbosity=0, interactive=False)
     refuse_unsafe_role()
@@ -48,10 +49,10 @@ def prepare(demo: bool, report: Path | None) -> None:
     _load_skills()
     _endorse_agents()
     if signed := sign_all_pending_grants(actor=ACTOR):
-        click.echo(f"signed {signed} grants of actions")
+        click.echo(f"signed {counted(signed, 'grant')} of actions")
     operator, is_new = _create_operator()
     if demo and (agents := make_demo(operator=operator)):
-        click.echo(f"made the demo: {len(TENANTS)} tenants with {agents} agents")
+        click.echo(f"made the demo: {len(TENANTS)} tenants with {counted(agents, 'agent')}")
     if report is not None:
         with ops_scope():
             agents, tenants = Agent.objects.count(), Tenant.objects.using(OPS).count()
@@ -87,11 +88,11 @@ def _endorse_agents() -> None:
     """Create the System Authority, and endorse the agents that have no endorsement."""
     done = endorse_all_agents(actor=ACTOR)
     if done.endorsed:
-        click.echo(f"endorsed {done.endorsed} agents")
+        click.echo(f"endorsed {counted(done.endorsed, 'agent')}")
     for reason in done.refused[:_REFUSED_SHOWN]:
         click.echo(f"not endorsed: {reason}")
     if more := len(done.refused[_REFUSED_SHOWN:]):
-        click.echo(f"and {more} more are not endorsed")
+        click.echo(f"not endorsed: {counted(more, 'more agent')}")
 
 
 def _create_operator() -> tuple[str, bool]:

@@ -116,7 +116,7 @@ def _maintenance(health: dict[str, Any]) -> Text:
 def _provider_calls(calls: dict[str, int]) -> Text:
     text = Text(f"{calls['sent']} of {calls['limit']} under way")
     if calls["waiting"]:
-        text.append(f", {calls['waiting']} wait for a slot: heartbeats slow down", "yellow")
+        text.append(f", {calls['waiting']} waiting for a slot: heartbeats slow down", "yellow")
         text.append(
             "\n  → longer intervals, fewer agents, or ARBOR_PROVIDER_CALLS if the server can do more", "dim"
         )

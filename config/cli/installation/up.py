@@ -19,7 +19,7 @@ from rich.text import Text
 
 from arbor.models.handles import is_reflex
 from config.cli.installation.parts import NAMES, WORKERS, InstallationPlan, base_env, parts_of
-from config.cli.kit.output import console
+from config.cli.kit.output import console, counted
 from config.credentials import installation_secrets
 from config.environment import data_dir, env, secret, secret_folder, whole_number
 from config.keys import KeySource
@@ -43,7 +43,7 @@ def _print_step(text: str) -> None:
 
 
 def _choose_parts(value: str | None) -> frozenset[str]:
-    if not value:
+    if value is None:
         return frozenset(NAMES)
     parts = {name.strip() for name in value.split(",")}
     if parts & {"worker", "workers"}:
@@ -51,7 +51,8 @@ def _choose_parts(value: str | None) -> frozenset[str]:
     unknown = parts - set(NAMES)
     if unknown:
         raise click.BadParameter(
-            f"{', '.join(sorted(unknown))}: choose from worker, {', '.join(NAMES)}", param_hint="--only"
+            f"{', '.join(map(repr, sorted(unknown)))}: choose from worker, {', '.join(NAMES)}",
+            param_hint="--only",
         )
     return frozenset(parts)
 
@@ -80,7 +81,7 @@ def up(only: str | None, no_demo: bool, port: int | None) -> None:
 def _end_orphans() -> None:
     orphans = find_orphans(data_dir())
     if orphans:
-        _print_step(f"ending {len(orphans)} processes that an earlier run left behind")
+        _print_step(f"ending {counted(len(orphans), 'process', 'processes')} that an earlier run left behind")
         end_orphans(orphans)
 
 
@@ -252,7 +253,7 @@ def panel(summary: PanelSummary) -> Panel:
     else:
         rows.add_row("password", Text.assemble((summary.password, "bold green"), "  (shown only now)"))
     rows.add_row("model", _model(summary.model))
-    rows.add_row("agents", f"{summary.agents} of {summary.tenants} tenants")
+    rows.add_row("agents", f"{summary.agents} of {counted(summary.tenants, 'tenant')}")
     hint = Text("Ctrl-C stops everything; the next `make up` goes on where this one ended.", style="dim")
     return Panel(
         Group(rows, Text(), hint),

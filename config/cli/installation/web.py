@@ -61,7 +61,8 @@ def serve(*, host: str, port: int, processes: int) -> None:
     """Run gunicorn until a signal ends it."""
     Console(
         {
-            "bind": f"{host}:{port}",
+            # gunicorn reads an IPv6 address in brackets only.
+            "bind": f"[{host.strip('[]')}]:{port}" if ":" in host else f"{host}:{port}",
             "workers": processes,
             "worker_class": BufferingWorker,
             "threads": THREADS,

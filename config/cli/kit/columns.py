@@ -80,10 +80,21 @@ def bounded_listing(
     about: Mapping[str, Any] | None = None,
 ) -> Output:
     """Return the first rows as the output of a command, with the number of all rows as `total`."""
+    shown, total = first_rows(rows)
+    return listing(
+        name, shown, columns, empty=empty, about={**(about or {}), "total": total}, title=part_title(total)
+    )
+
+
+def first_rows(rows: QuerySet[Any]) -> tuple[list[Any], int]:
+    """Return the first rows, at most MAX_ROWS, and the number of all."""
     shown = list(rows[:MAX_ROWS])
-    total = rows.count() if len(shown) == MAX_ROWS else len(shown)
-    title = f"{MAX_ROWS:,} of {total:,}" if total > MAX_ROWS else None
-    return listing(name, shown, columns, empty=empty, about={**(about or {}), "total": total}, title=title)
+    return shown, rows.count() if len(shown) == MAX_ROWS else len(shown)
+
+
+def part_title(total: int) -> str | None:
+    """Return the title of a table that shows the first MAX_ROWS of all rows."""
+    return f"{MAX_ROWS:,} of {total:,}" if total > MAX_ROWS else None
 
 
 def columns_for(columns: Sequence[OutputColumn], *, one_tenant: bool) -> Sequence[OutputColumn]:

@@ -174,9 +174,9 @@ def find_goal(agent: ChosenAgent, wanted: str) -> Goal:
     matching = [goal for goal in matching if GoalState(goal.state).is_open] or matching
     if not matching:
         raise NotFound(
-            f"{agent.name} has no goal {wanted!r}; `arbor goal list {agent.name}` shows those there are"
+            f"{agent.name} has no goal {wanted!r}; `arbor goal list {agent.argument}` shows those there are"
         )
     if len(matching) > 1:
         ids = ", ".join(str(goal.id) for goal in matching)
-        raise click.UsageError(f"{len(matching)} goals have the name {wanted!r}: give one of the ids {ids}")
+        raise click.UsageError(f"{wanted!r} names {len(matching)} goals: give one of the ids {ids}")
     return matching[0]

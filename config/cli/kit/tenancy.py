@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import getpass
 import os
+import shlex
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -33,6 +34,11 @@ class ChosenAgent:
     name: str
     tenant_id: UUID
     tenant_slug: str
+
+    @property
+    def argument(self) -> str:
+        """The name as an argument of a command that a person can copy: a name with blanks is quoted."""
+        return shlex.quote(self.name)
 
 
 def with_agent[**P, R](run: Callable[Concatenate[ChosenAgent, P], R]) -> Callable[..., R]:

@@ -15,7 +15,7 @@ from arbor.memory.forgetting import ForgettingReason
 from config.cli.kit.columns import OutputColumn, listing, number
 from config.cli.kit.declarations import Output
 from config.cli.kit.lookup import find_memories
-from config.cli.kit.output import cut, short
+from config.cli.kit.output import counted, cut, short
 from config.cli.kit.tenancy import ChosenAgent, actor, in_agent_transaction, with_agent
 
 FORGETTABLE_COLUMNS = (
@@ -40,7 +40,7 @@ def archive_memories(agent: ChosenAgent, *, ids: tuple[str, ...], reason: str) -
     value = {"agent": agent.name, "ids": memory_ids, "archived": done}
     return Output(
         value,
-        text=f"{counted_memories(done)} archived{skipped_note(memory_ids, done, 'was archived already')}.",
+        text=f"{counted_memories(done)} archived{skipped_note(memory_ids, done, 'archived already')}.",
     )
 
 
@@ -51,7 +51,7 @@ def restore_memories(agent: ChosenAgent, *, ids: tuple[str, ...], reason: str, f
     done = restore(memory_ids=memory_ids, reason=reason, actor=actor(), for_good=for_good)
     value = {"agent": agent.name, "ids": memory_ids, "restored": done}
     return Output(
-        value, text=f"{counted_memories(done)} restored{skipped_note(memory_ids, done, 'was not archived')}."
+        value, text=f"{counted_memories(done)} restored{skipped_note(memory_ids, done, 'not archived')}."
     )
 
 
@@ -94,17 +94,17 @@ def show_forgetting(agent: ChosenAgent, *, dry_run: bool) -> Output:
             "active": plan.active,
             "going": {str(reason): plan.count(reason) for reason in ForgettingReason},
         },
-        empty=f"None of {agent.name}'s {plan.active:,} memories would be archived.",
+        empty=f"No memory of {agent.name} would be archived, of {plan.active:,} in all.",
         title=f"{len(plan.memories):,} of {plan.active:,} would be archived",
     )
 
 
 def counted_memories(count: int) -> str:
     """Return a number of memories in words."""
-    return "1 memory" if count == 1 else f"{count:,} memories"
+    return counted(count, "memory", "memories")
 
 
-def skipped_note(memory_ids: list[Any], done: int, why: str) -> str:
-    """Return a note about the memories that were not changed, with the reason `why`; empty if all were."""
+def skipped_note(memory_ids: list[Any], done: int, state: str) -> str:
+    """Return a note about the memories that were not changed, because they were in this state already; empty if all were changed."""
     left = len(set(memory_ids)) - done
-    return f"; {left} {why}" if left else ""
+    return f"; {left} {'was' if left == 1 else 'were'} {state}" if left else ""

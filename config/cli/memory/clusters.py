@@ -20,8 +20,9 @@ from arbor.memory.recall.recall_request import check_query
 from config.cli.kit.columns import OutputColumn, listing, number, row_to_dict, signed, table_of
 from config.cli.kit.declarations import Output
 from config.cli.kit.lookup import find_id
-from config.cli.kit.output import cut, short
+from config.cli.kit.output import counted, cut, short
 from config.cli.kit.tenancy import ChosenAgent, audit_act, in_agent_transaction, with_agent
+from config.cli.memory.archive import counted_memories
 from config.cli.memory.recall import cluster_value
 
 
@@ -90,7 +91,7 @@ def show_cluster(agent: ChosenAgent, *, reference: str, limit: int) -> Output:
     about = escape(", ".join(_keywords(cluster))) or "nothing in particular"
     text = Group(
         f"[bold]{escape(cluster.name)}[/bold]  [dim]{cluster.id}[/dim]",
-        f"about {about}; {cluster.size} memories, feeling {cluster.emotional_valence:+.2f}",
+        f"about {about}; {counted_memories(cluster.size)}, feeling {cluster.emotional_valence:+.2f}",
         table_of(members, MEMBER_COLUMNS),
         table_of(related, RELATED_COLUMNS) if related else "",
     )
@@ -134,5 +135,4 @@ def assign_memory(agent: ChosenAgent, *, memory_id: str, most: int) -> Output:
         "id": memory_row_id,
         "clusters": {str(cluster_id): fit for cluster_id, fit in clusters.items()},
     }
-    counted = "1 cluster" if len(clusters) == 1 else f"{len(clusters)} clusters"
-    return Output(value, text=f"The memory is in {counted}.")
+    return Output(value, text=f"The memory is in {counted(len(clusters), 'cluster')}.")

@@ -12,6 +12,7 @@ from config.cli.kit.declarations import Output
 from config.cli.kit.lookup import find_id
 from config.cli.kit.output import cut, short
 from config.cli.kit.tenancy import ChosenAgent, in_agent_transaction
+from config.cli.memory.archive import counted_memories
 
 
 @in_agent_transaction
@@ -38,7 +39,7 @@ def _show_one(agent: ChosenAgent, episode_id: str, limit: int) -> Output:
     members = episode_memories(episode_id=episode.id, limit=limit)
     text = Group(
         f"[bold]{escape(episode.summary) or _unsummarized(episode)}[/bold]",
-        f"[dim]{episode.id}, {episode.started_at:%Y-%m-%d %H:%M} UTC, {_duration(episode)}, {episode.size} memories[/dim]",
+        f"[dim]{episode.id}, {episode.started_at:%Y-%m-%d %H:%M} UTC, {_duration(episode)}, {counted_memories(episode.size)}[/dim]",
         table_of(members, MEMBER_COLUMNS),
     )
     memories = [row_to_dict(member, MEMBER_COLUMNS) for member in members]

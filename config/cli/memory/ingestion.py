@@ -17,7 +17,7 @@ from arbor.memory.conversations.conversation import ConversationFormat
 from arbor.memory.importance import OPERATOR
 from arbor.memory.values import MemoryType, NewMemory
 from config.cli.kit.declarations import ExitCode, Output
-from config.cli.kit.output import progress_bar, table
+from config.cli.kit.output import counted, progress_bar, table
 from config.cli.kit.tenancy import ChosenAgent, actor, with_agent
 from config.cli.kit.text_files import read_text
 
@@ -87,7 +87,7 @@ def render_ingested(ingested: IngestResult, *, file: str, agent: str) -> Rendera
     """Return the result of an ingestion for a terminal."""
     if not ingested.turns and not ingested.bad:
         return f"{escape(file)} has no turns ({ingested.format})."
-    sessions = "1 session" if ingested.sessions == 1 else f"{ingested.sessions:,} sessions"
+    sessions = counted(ingested.sessions, "session")
     new = f"[green]{ingested.stored:,} new[/green]" if ingested.stored else "nothing new"
     known = f", {ingested.duplicates:,} remembered already" if ingested.duplicates else ""
     head = f"{escape(agent)} read {escape(file)} ({ingested.format}, {sessions}): {new}{known}."
@@ -95,6 +95,5 @@ def render_ingested(ingested: IngestResult, *, file: str, agent: str) -> Rendera
         return head
     shown = ingested.bad_lines[:_BAD_SHOWN]
     shown_note = f", the first {len(shown)}" if ingested.bad > len(shown) else ""
-    lines = "line" if ingested.bad == 1 else "lines"
-    title = f"\n[yellow]{ingested.bad:,} {lines} could not be read[/yellow]{shown_note}:"
+    title = f"\n[yellow]{counted(ingested.bad, 'line')} could not be read[/yellow]{shown_note}:"
     return Group(head, title, table(("line", "reason"), ((line.number, line.reason) for line in shown)))

@@ -51,7 +51,7 @@ def pin_memories(agent: ChosenAgent, *, ids: tuple[str, ...], reason: str) -> Ou
     done = pin(memory_ids=memory_ids, actor=actor(), reason=reason)
     value = {"agent": agent.name, "ids": memory_ids, "pinned": done}
     return Output(
-        value, text=f"{counted_memories(done)} pinned{skipped_note(memory_ids, done, 'was pinned already')}."
+        value, text=f"{counted_memories(done)} pinned{skipped_note(memory_ids, done, 'pinned already')}."
     )
 
 
@@ -62,7 +62,7 @@ def unpin_memories(agent: ChosenAgent, *, ids: tuple[str, ...], reason: str) -> 
     done = unpin(memory_ids=memory_ids, actor=actor(), reason=reason)
     value = {"agent": agent.name, "ids": memory_ids, "unpinned": done}
     return Output(
-        value, text=f"{counted_memories(done)} unpinned{skipped_note(memory_ids, done, 'was not pinned')}."
+        value, text=f"{counted_memories(done)} unpinned{skipped_note(memory_ids, done, 'not pinned')}."
     )
 
 

@@ -44,7 +44,7 @@ def show_health() -> Output:
                 job.state,
                 job.name,
                 f"{job.period_s:g} s",
-                f"{job.ended_ago_s:.0f} s ago",
+                f"{job.ended_ago_s:.0f} s ago" if job.has_run else "never",
                 f"{job.seconds:.2f} s",
                 job.done,
                 job.failed,
@@ -107,7 +107,9 @@ def _model_of_options(name: str | None, dimension: int | None) -> EmbeddingModel
     own = installation_model()
     if name is None and dimension is None:
         return own
-    return check_dimension(EmbeddingModel(name=name or own.name, dimension=dimension or own.dimension))
+    return check_dimension(
+        EmbeddingModel(name=own.name if name is None else name, dimension=dimension or own.dimension)
+    )
 
 
 def _value(model: EmbeddingModel, moves: list[Move], switches: list[ModelSwitch]) -> dict[str, Any]:

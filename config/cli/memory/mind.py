@@ -15,7 +15,7 @@ from arbor.heartbeat.working_memory import WorkingMemory
 from arbor.memory.relations import GraphNode, GraphNodeKind
 from config.cli.kit.columns import OutputColumn, listing
 from config.cli.kit.declarations import Output
-from config.cli.kit.output import cut, format_relative_time, short, table
+from config.cli.kit.output import counted, cut, format_relative_time, short, table
 from config.cli.kit.tenancy import ChosenAgent, actor, in_agent_transaction
 
 THOUGHT_COLUMNS = (
@@ -84,8 +84,9 @@ def _describe_rebuilt(rebuilt_memory: RebuiltWorkingMemory, dry_run: bool) -> An
     head = "It would be" if dry_run else "It is"
     after = rebuilt_memory.after
     return (
-        f"{head} rebuilt from {rebuilt_memory.heartbeats} heartbeats and {rebuilt_memory.turns} turns: {len(after.thoughts)} thoughts,"
-        f" {len(after.concerns)} concerns, {len(after.curiosity)} questions, engagement {after.engagement:.2f}"
+        f"{head} rebuilt from {counted(rebuilt_memory.heartbeats, 'heartbeat')} and {counted(rebuilt_memory.turns, 'turn')}:"
+        f" {counted(len(after.thoughts), 'thought')}, {counted(len(after.concerns), 'concern')},"
+        f" {counted(len(after.curiosity), 'question')}, engagement {after.engagement:.2f}"
         f" (before: {len(rebuilt_memory.before.thoughts)}, {len(rebuilt_memory.before.concerns)}, {len(rebuilt_memory.before.curiosity)},"
         f" {rebuilt_memory.before.engagement:.2f})."
     )

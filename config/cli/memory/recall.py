@@ -26,6 +26,7 @@ from config.cli.kit.declarations import Output
 from config.cli.kit.lookup import find_concept, find_id
 from config.cli.kit.output import console, short, stamp
 from config.cli.kit.tenancy import ChosenAgent, with_agent
+from config.cli.memory.archive import counted_memories
 
 
 @with_agent
@@ -58,8 +59,8 @@ def recall_memories(
         return Output(value, text=f"{agent.name} remembers nothing of that kind.")
     empty = (
         f"{agent.name} remembers nothing that fits. Give it something:"
-        f' [bold]arbor remember {escape(agent.name)} "…"[/bold], or [bold]arbor memory ingest FILE --agent'
-        f" {escape(agent.name)}[/bold]"
+        f' [bold]arbor remember {agent.argument} "…"[/bold], or [bold]arbor memory ingest FILE --agent'
+        f" {agent.argument}[/bold]"
     )
     return Output(value, text=render_recalled(recalled, clusters) if recalled else empty)
 
@@ -158,7 +159,7 @@ def _render_episodes(recalled: list[RecalledEpisode]) -> RenderableType:
     table.add_column(justify="right", style="bold", no_wrap=True)
     table.add_column(overflow="fold")
     for episode in recalled:
-        about = f"{episode.started_at:%Y-%m-%d %H:%M}  {short(episode.id)}  {episode.size} memories  {receipt_of(episode.terms)}"
+        about = f"{episode.started_at:%Y-%m-%d %H:%M}  {short(episode.id)}  {counted_memories(episode.size)}  {receipt_of(episode.terms)}"
         value = Text(episode.summary) if episode.summary else Text("not summarized yet", style="italic")
         table.add_row(f"{episode.score:.2f}", Group(value, Text(about, style="dim")))
     return table

@@ -11,7 +11,7 @@ from arbor.selves.values import BeliefCategory, BeliefRevision, BeliefStatus, Ne
 from config.cli.kit.columns import OutputColumn, listing, number, row_to_dict
 from config.cli.kit.declarations import Output
 from config.cli.kit.lookup import find_id
-from config.cli.kit.output import cut, short
+from config.cli.kit.output import counted, cut, short
 from config.cli.kit.tenancy import ChosenAgent, actor, in_agent_transaction
 
 BELIEF_COLUMNS = (
@@ -46,7 +46,7 @@ def list_beliefs(agent: ChosenAgent, *, with_dropped: bool) -> Output:
         beliefs,
         BELIEF_COLUMNS,
         about={"agent": agent.name},
-        empty=f'{name} has no belief yet. [bold]arbor self belief add {name} "…"[/bold]',
+        empty=f'{name} has no belief yet. [bold]arbor self belief add {agent.argument} "…"[/bold]',
     )
 
 
@@ -114,8 +114,8 @@ def edit_filters(
         actor=actor(),
         reason=reason,
     )
-    count = len(changed.filters)
-    text = f"[bold]{escape(changed.statement)}[/bold] ({short(changed.id)}) has {count} memory filter{'' if count == 1 else 's'}."
+    filters = counted(len(changed.filters), "memory filter")
+    text = f"[bold]{escape(changed.statement)}[/bold] ({short(changed.id)}) has {filters}."
     return Output(
         {"agent": agent.name, **row_to_dict(changed, BELIEF_COLUMNS), "filters": changed.filters}, text=text
     )

@@ -106,7 +106,7 @@ def list_preferences(agent: ChosenAgent) -> Output:
         list(Preference.objects.filter(agent_id=agent.id)),
         PREFERENCE_COLUMNS,
         about={"agent": agent.name},
-        empty=f"{name} prefers nothing yet. [bold]arbor self preference set {name} tone short[/bold]",
+        empty=f"{name} prefers nothing yet. [bold]arbor self preference set {agent.argument} tone short[/bold]",
     )
 
 

@@ -11,6 +11,7 @@ from django.utils import timezone
 
 from apps.agents.models import Agent, AgentState, HeartbeatSchedule, Percept, ScheduleState
 from apps.agents.services.lookup import agent_by_name
+from apps.agents.services.publication import publish_agent
 from apps.agents.services.state import make_dormant
 from apps.audit.models import AuditAction, AuditEvent
 from apps.fleet import lifecycle
@@ -25,6 +26,7 @@ from apps.fleet.lifecycle import (
     wake_agent,
 )
 from apps.fleet.pauses import pause_all_agents, resume_all_agents
+from apps.tenants import names
 from apps.tenants.checks import tenant_models
 from apps.tenants.models import Tenant, TenantStatus
 from apps.tenants.scope import tenant_transaction
@@ -231,6 +233,33 @@ def test_an_agent_is_found_by_its_name(agent: Agent) -> None:
             agent_by_name("x" * 1_000)
 
 
+def test_an_unknown_name_is_answered_with_the_first_names(
+    agent: Agent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(names, "_LISTED", 1)
+    with tenant_transaction(agent.tenant_id):
+        with pytest.raises(NotFound, match=r"there is: Vega$"):
+            agent_by_name("Sirius")
+        AgentFactory(name="Wren")
+        with pytest.raises(NotFound, match=r"there is: Vega, and others$"):
+            agent_by_name("Sirius")
+
+
+def test_a_new_public_description_is_no_new_publication(agent: Agent) -> None:
+    with tenant_transaction(agent.tenant_id):
+        for description in ("Knows the tides.", "Knows the tides.", "Knows the reefs."):
+            publish_agent(agent_id=agent.id, description=description, actor=ACTOR)
+        messages = AuditEvent.objects.filter(message__contains=agent.name, actor=ACTOR).order_by("id")
+        assert list(messages.values_list("message", flat=True)) == [
+            "published Vega to agents elsewhere",
+            "changed the public description of Vega",
+        ]
+        with pytest.raises(Invalid, match="printable characters only"):
+            publish_agent(agent_id=agent.id, description="nul\0", actor=ACTOR)
+        with pytest.raises(Invalid, match="got 9,000"):
+            publish_agent(agent_id=agent.id, description="x" * 9_000, actor=ACTOR)
+
+
 def test_a_pause_waits_for_an_ending_heartbeat_and_prevails(agent: Agent) -> None:
     apply(agent, start_agent)
     with tenant_transaction(agent.tenant_id):
@@ -261,8 +290,12 @@ def test_a_resumption_of_all_starts_no_suspended_identity(agent: Agent) -> None:
 def test_a_second_resumption_of_all_resumes_no_agent_paused_alone(agent: Agent) -> None:
     apply(agent, start_agent)
     with tenant_transaction(agent.tenant_id):
-        pause_all_agents(actor=ACTOR)
+        pause_all_agents(actor=ACTOR, reason="prices " * 100)
         assert resume_all_agents(actor=ACTOR) == 1
+        paused, resumed = AuditEvent.objects.filter(agent_id__isnull=True).order_by("id")
+        assert paused.message.startswith("paused all active agents (1): prices prices")
+        assert paused.message.endswith("…")
+        assert resumed.message == "resumed 1 paused agent"
         pause_agent(agent_id=agent.id, actor=ACTOR)
         assert resume_all_agents(actor=ACTOR) == 0
     assert states_of(agent) == (AgentStatus.PAUSED, ScheduleState.OFF)

@@ -261,6 +261,14 @@ def test_a_failed_delivery_succeeds_once_the_mapping_fits(ada: Agent) -> None:
     assert (delivery.status, delivery.attempts, delivery.error) == ("perceived", 2, "")
 
 
+def test_a_failed_delivery_that_is_corrected_keeps_the_corrected_body(ada: Agent) -> None:
+    made = new_hook(ada, mapping=MAPPING)
+    assert standard_request(made.secret, b"{").post(made.hook.key).status_code == 422
+    assert standard_request(made.secret, BODY).post(made.hook.key).status_code == 202
+    (delivery,) = deliveries_of(made.hook)
+    assert (delivery.status, json.loads(delivery.body)) == ("perceived", BODY)
+
+
 def test_a_huge_body_is_refused(ada: Agent, settings: Any) -> None:
     settings.ARBOR_HOOK_BODY_BYTES = 2_000
     made = new_hook(ada)

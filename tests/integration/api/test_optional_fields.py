@@ -12,6 +12,7 @@ from apps.api.routers.hooks import HookInput, HookPatch
 from apps.api.routers.selves import AspectChange, AspectInput, BeliefChange, BeliefInput, ProposalInput
 from apps.api.routers.webhooks import WebhookInput
 from apps.api.routers.workflows import WorkflowChange, WorkflowInput
+from arbor.selves.proposals import ProposalKind
 from tests.factories.workflows import SOURCE
 from tests.support.api import Caller
 
@@ -181,6 +182,14 @@ REFUSED = [
     ("aspects/{id}", {"reason": "Because."}, "nothing to change"),
     ("goals/{id}", {"note": "Half.", "reason": "Dry."}, "a reason belongs to a new state"),
 ]
+
+
+def test_each_documented_kind_of_a_proposal_is_accepted(owner: Caller, vega: dict[str, Any]) -> None:
+    kinds = ProposalInput.model_json_schema()["properties"]["kind"]["enum"]
+    assert set(ProposalKind) - {ProposalKind(kind) for kind in kinds} == {ProposalKind.PREFERENCE}
+    for kind in kinds:
+        proposed = owner.post(f"/agents/{vega['id']}/proposals", {"content": f"I am {kind}.", "kind": kind})
+        assert (proposed.status_code, proposed.json()["kind"]) == (201, kind)
 
 
 def test_a_field_without_an_effect_is_refused(owner: Caller, vega: dict[str, Any]) -> None:

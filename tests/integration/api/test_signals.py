@@ -19,9 +19,9 @@ from apps.api import reply_streams, signal_hub
 from apps.api.reply_streams import FollowedTurn, last_event
 from apps.api.routers import signals as signal_routes
 from apps.api.routers.signals import event_of
-from apps.api.signal_hub import SignalHub, hub_of, read_page
+from apps.api.signal_hub import SignalHub, hub_of, live_signals, read_page
 from apps.signals.services.emission import emit
-from apps.signals.services.reading import SignalFilter, read_signals
+from apps.signals.services.reading import SignalFilter, SignalPage, read_signals
 from apps.tenants.models import Role, Tenant
 from apps.tenants.scope import tenant_transaction
 from arbor.contacts.reply_progress import ReplyEventKind, ReplyProgress, StoredAnswer
@@ -278,6 +278,31 @@ def test_a_stream_sends_keep_alives_while_the_database_is_away(
     assert found.count(": alive\n\n") >= 3
     failed = [entry["log_level"] for entry in logs if entry["event"] == "signal_read_failed"]
     assert sorted(failed) == ["error", "warning"]
+
+
+def test_a_stream_of_rare_signals_sends_keep_alives(
+    tenant: Tenant, viewer: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A proxy or a client would take a connection without them for a dead one."""
+    access, unwanted = authenticate(viewer.token), SignalPage(signals=(), cursor=Cursor(), more=False)
+    monkeypatch.setattr(signal_hub, "read_page", lambda *_: unwanted)
+    monkeypatch.setattr(signal_hub, "SILENCE_S", 0.2)
+
+    async def read_first() -> Any:
+        listener = signal_hub._Listener(access)
+
+        async def receive_others() -> None:
+            while True:
+                listener.receive(unwanted)
+                await asyncio.sleep(0.02)
+
+        others = asyncio.create_task(receive_others())
+        async with asyncio.timeout(10):
+            first = await anext(live_signals(listener, after=Cursor(), wanted=SignalFilter()))
+        others.cancel()
+        return first
+
+    assert asyncio.run(read_first()) is None
 
 
 def test_a_reply_logs_an_outage_of_the_database_once(monkeypatch: pytest.MonkeyPatch) -> None:

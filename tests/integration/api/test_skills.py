@@ -35,8 +35,11 @@ def test_a_skill_is_stored_chosen_and_deleted(
     assert [skill["name"] for skill in chosen] == ["lamps"]
     assert owner.get("/skills/lamps").json()["users"] == [{"id": vega["id"], "name": "Vega"}]
     monkeypatch.setattr(skills, "USERS_SHOWN", 0)
+    monkeypatch.setattr(skills, "VERSIONS_SHOWN", 1)
     bounded = owner.get("/skills/lamps").json()
     assert (bounded["agents"], bounded["users"]) == (1, [])
+    shown = [version["digest"] for version in bounded["versions"]]
+    assert (shown, bounded["versions_total"]) == ([changed["digest"]], 2)
     assert owner.send("delete", "/skills/lamps").status_code == 422
     assert outsider.get("/skills/lamps").status_code == 404
     assert outsider.get(active).status_code == 404

@@ -123,3 +123,11 @@ def test_a_member_is_shown_by_the_stored_name(tenant: Tenant, owner: Caller) -> 
     UserFactory(username="ann")
     response = owner.send("put", "/members/\N{FULLWIDTH LATIN SMALL LETTER A}nn", {"role": "viewer"})
     assert (response.status_code, response.json()["username"]) == (200, "ann")
+
+
+def test_a_member_needs_a_role_and_keeps_the_earlier_one(tenant: Tenant, owner: Caller) -> None:
+    UserFactory(username="ann")
+    owner.send("put", "/members/ann", {"role": "operator"})
+    refused = owner.send("put", "/members/ann", {})
+    assert (refused.status_code, "role" in refused.json()["detail"]) == (422, True)
+    assert [member["role"] for member in owner.get("/members").json()["items"]] == ["operator"]

@@ -46,6 +46,10 @@ def test_an_operator_defines_a_workflow(
     assert operator.send("patch", address, {"agent": "nobody"}).status_code == 404
     faulty = operator.post("/workflows/check", {"source": "digraph g { a [type=magic] }"})
     assert (faulty.status_code, "no handler" in faulty.json()["detail"]) == (422, True)
+    ask = 'type=approval, question="Publish {input.topic}?"'
+    vain = SOURCE.replace(ask, 'type=delegate, task=go, backoff="1m"')
+    refused = operator.post("/workflows/check", {"source": vain})
+    assert (refused.status_code, "node ask: backoff is" in refused.json()["detail"]) == (422, True)
     assert viewer.post("/workflows/check", {"source": SOURCE}).json()["inputs"] == ["topic"]
     assert operator.send("delete", address).json()["id"] == workflow["id"]
     assert operator.get(address).status_code == 404

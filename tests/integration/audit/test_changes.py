@@ -128,5 +128,10 @@ def test_changes_of_members_and_tenants_are_audited(tenant: Tenant) -> None:
     assert last_change() == ({"role": "operator"}, {})
     limit_tenant(slug=tenant.slug, limits={"daily_beats": 10}, actor=ACTOR)
     assert last_change() == ({"daily_beats": None}, {"daily_beats": 10})
+    limit_tenant(slug=tenant.slug, limits={"daily_beats": None}, actor=ACTOR)
+    assert last_change() == ({"daily_beats": 10}, {"daily_beats": None})
+    latest = PlatformEvent.objects.using(OPS).order_by("-id").first()
+    assert latest is not None
+    assert latest.message == f"changed the daily limits of tenant {tenant.slug}"
     suspend_tenant(slug=tenant.slug, actor=ACTOR)
     assert last_change() == ({"status": "active"}, {"status": "suspended"})

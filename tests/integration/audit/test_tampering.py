@@ -50,6 +50,9 @@ def test_the_first_fault_is_that_of_the_first_seal() -> None:
     report = ChainReport(chain="")
     report.add(ChainFault(kind=FaultKind.SEAL_FORGED, number=number) for number in (5, 3, 4))
     assert report.broken_at == ChainFault(kind=FaultKind.SEAL_FORGED, number=3)
+    # Also where the report lists no more faults.
+    report.add(ChainFault(kind=FaultKind.SEAL_FORGED, number=number) for number in range(200, 1, -1))
+    assert report.broken_at == ChainFault(kind=FaultKind.SEAL_FORGED, number=2)
 
 
 @pytest.mark.parametrize(

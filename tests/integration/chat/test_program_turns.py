@@ -8,6 +8,7 @@ import pytest
 
 from apps.agents.models import Agent
 from apps.contacts.models import ChatMessage
+from apps.contacts.services.program_turns import UNNAMED_MODEL
 from apps.fleet.identities import suspend_identity
 from apps.memories.models import Memory
 from apps.tenants.models import Tenant
@@ -76,6 +77,13 @@ def test_a_name_of_a_model_that_no_row_stores_is_refused(runtime: AgentRuntime, 
     with pytest.raises(Invalid, match="model must"):
         runtime.finalize_conversation(prompt, "Hello, Nora.", model=model)
     assert runtime.finalize_conversation(prompt, "Hello, Nora.", model=model[:1]).text == "Hello, Nora."
+
+
+def test_a_blank_name_of_a_model_is_none(runtime: AgentRuntime, agent: Agent) -> None:
+    prompt = runtime.prepare_conversation("Ada", "Hello.", person="nora")
+    runtime.finalize_conversation(prompt, "Hello, Nora.", model=" ")
+    with tenant_transaction(agent.tenant_id):
+        assert ChatMessage.objects.get(speaker="agent").model == UNNAMED_MODEL
 
 
 def test_a_turn_of_another_tenant_is_unknown(

@@ -10,6 +10,7 @@ import pytest
 from django.db.models import F
 
 from apps.agents.models import Agent, AgentState
+from apps.audit.models import AuditEvent
 from apps.calls.models import ExternalCall
 from apps.console.pages.fleet import read_fleet
 from apps.contacts.models import ChatMessage, ChatSession
@@ -271,6 +272,7 @@ def test_a_working_memory_is_rebuilt_from_the_records(
         rebuilt = rebuild_working_memory(agent_id=agent.id, actor="test")
 
         stored = AgentState.objects.get(agent_id=agent.id).working_memory
+        assert AuditEvent.objects.filter(message__endswith=" from 1 heartbeat and 1 turn").exists()
     assert (rebuilt.heartbeats, rebuilt.turns) == (1, 1)
     assert [thought["text"] for thought in stored["thoughts"]] == ["All is well.", "Nora is kind."]
     assert (stored["concerns"], stored["curiosity"]) == (["the gauge"], ["why?"])

@@ -35,10 +35,15 @@ type Arbor = Callable[..., CommandResult]
 
 @pytest.fixture
 def arbor(database: None, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Arbor:
-    """Return a function that runs `arbor` with arguments, and with a text on standard input."""
+    """Return a function that runs `arbor` with arguments, and with a text or bytes on standard input."""
 
-    def run(*arguments: str, stdin: str = "") -> CommandResult:
-        monkeypatch.setattr(sys, "stdin", io.StringIO(stdin))
+    def run(*arguments: str, stdin: str | bytes = "") -> CommandResult:
+        given = (
+            io.StringIO(stdin)
+            if isinstance(stdin, str)
+            else io.TextIOWrapper(io.BytesIO(stdin), encoding="utf-8")
+        )
+        monkeypatch.setattr(sys, "stdin", given)
         capsys.readouterr()
         with pytest.raises(SystemExit) as ended:
             main(list(arguments))

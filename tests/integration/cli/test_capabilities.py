@@ -43,6 +43,7 @@ def test_an_action_is_granted_by_its_name_within_limits(arbor: Arbor, vega: str)
     grant = arbor("agent", "capability", "grant", vega, "reprioritize", *LIMITS).out
     assert "arbor://actions/execute/reprioritize" in grant
     assert "9 uses" in grant
+    assert "1 use\n" in arbor("agent", "capability", "grant", vega, "write_entry", "--uses", "1").out
     shown = arbor("agent", "capability", "list", vega).out
     assert "reprioritize" in shown
     for invalid in (

@@ -39,6 +39,11 @@ def test_a_conversation_ends_with_the_input_and_says_what_follows(arbor: Arbor, 
     assert "no heartbeat follows" in talked.err
 
 
+def test_input_that_is_no_text_ends_a_conversation_with_a_reason(arbor: Arbor, active_vega: str) -> None:
+    talked = arbor("chat", active_vega, stdin=b"\xff\xfe\n")
+    assert (talked.code, "standard input must be text in UTF-8" in talked.err) == (1, True)
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "reason"),
     [
@@ -98,7 +103,7 @@ def test_the_mind_is_shown_and_rebuilt(arbor: Arbor, active_vega: str) -> None:
     dry = arbor("memory", "mind", "rebuild", active_vega, "--dry-run", "--json").json
     assert (dry["turns"], dry["dry_run"]) == (1, True)
     assert (
-        "It is rebuilt from 0 heartbeats and 1 turns" in arbor("memory", "mind", "rebuild", active_vega).out
+        "It is rebuilt from 0 heartbeats and 1 turn:" in arbor("memory", "mind", "rebuild", active_vega).out
     )
     assert "has not thought anything yet" in arbor("memory", "thoughts", active_vega).out
     arbor("agent", "run", active_vega)

@@ -176,7 +176,7 @@ def test_status_and_doctor_report_undelivered_messages(arbor: Arbor, agent: Agen
     store_message(agent, kind="email", status="failed", sent_at=None)
     assert arbor("status", "--json").json["outbox"]["failed"] == 1
     assert "1 failed" in arbor("status").out
-    assert "1 messages of agents were not delivered" in arbor("doctor").out
+    assert "1 message of agents was not delivered" in arbor("doctor").out
 
 
 def test_messages_of_another_tenant_are_not_found(arbor: Arbor, agent: Agent, other_tenant: Tenant) -> None:

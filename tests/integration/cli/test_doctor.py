@@ -13,8 +13,10 @@ from typing import Any
 import pytest
 
 from apps import web
+from apps.default_model import credentials
 from apps.memories.models import EmbedderFault, Mind
 from apps.memories.services.embedding import embedding
+from apps.providers import model_for
 from apps.tenants.scope import tenant_transaction
 from apps.tenants.services import tenant_by_slug
 from arbor.embedding.ports import HashEmbedder
@@ -22,7 +24,7 @@ from arbor.history import Record
 from config.cli.checks import database
 from config.cli.checks.database import check_role, check_vectors
 from config.cli.checks.finding import CheckVerdict
-from config.cli.checks.models import check_backlog, check_embedder, check_minds
+from config.cli.checks.models import check_backlog, check_embedder, check_minds, check_model
 from config.cli.checks.processes import check_api, check_history, check_web
 from tests.integration.cli.conftest import Arbor
 
@@ -47,7 +49,7 @@ def test_doctor_suggests_reembedding_after_a_change_of_settings(
     assert check_vectors().verdict is CheckVerdict.OK
     check = check_minds()
     assert (check.verdict, check.remedy) == (CheckVerdict.WARN, "run `arbor memory reembed`")
-    assert check.detail == "1 agents use another embedding model: wordllama of 256 dimensions"
+    assert check.detail == "1 agent uses another embedding model: wordllama of 256 dimensions"
     assert "harbour" in arbor_with_memory("recall", "Vega", "a port without room").out
     assert arbor_with_memory("memory", "reembed").code == 0
     assert check_minds().verdict is CheckVerdict.OK
@@ -69,7 +71,7 @@ def test_doctor_names_an_unreachable_model_and_its_remedy(arbor_with_memory: Arb
         Mind.objects.update(embedding_model="openai/gone", embedding_dimension=512)
     check = check_minds()
     assert check.verdict is CheckVerdict.FAIL
-    assert "1 agents have openai/gone of 512 dimensions and recall by words alone" in check.detail
+    assert "1 agent has openai/gone of 512 dimensions, and recall works by words alone" in check.detail
     assert "needs OPENAI_API_KEY" in check.detail
     assert "arbor memory reembed" in check.remedy
     ran = arbor_with_memory("recall", "Vega", "the harbour")
@@ -116,6 +118,27 @@ def test_an_invalid_setting_is_reported_with_the_valid_values(
     check = check_embedder()
     assert "is auto, always, never, got 'sometimes'" in check.detail
     assert check.remedy == "correct ARBOR_EMBED_AT_STORAGE"
+
+
+@pytest.fixture
+def _new_credentials() -> Iterator[None]:
+    """Read the keys of models from the settings of the test, and discard them afterwards."""
+    for cached in (credentials, model_for):
+        cached.cache_clear()
+    yield
+    for cached in (credentials, model_for):
+        cached.cache_clear()
+
+
+@pytest.mark.usefixtures("_new_credentials", "database")
+def test_a_server_without_a_named_model_is_warned_of(settings: Any) -> None:
+    settings.ARBOR_DEFAULT_MODEL = ""
+    settings.OPENAI_API_KEY, settings.OPENAI_BASE_URL = "sk-own", "http://127.0.0.1:8000/v1"
+    check = check_model()
+    assert (check.verdict, check.detail[:15]) == (CheckVerdict.WARN, "openai/default:")
+    assert "ARBOR_DEFAULT_MODEL=openai/NAME" in check.remedy
+    settings.ARBOR_DEFAULT_MODEL = "openai/default"
+    assert check_model().verdict is CheckVerdict.OK
 
 
 @pytest.fixture

@@ -26,6 +26,7 @@ from arbor.errors import Invalid
 from config.cli import documents
 from config.cli.checks.documents import check_documents
 from config.cli.checks.finding import CheckVerdict, ok
+from config.cli.kit import columns
 from tests.factories.knowledge import DocumentFactory
 from tests.integration.cli.conftest import Arbor
 from tests.support.document_files import docx, pdf
@@ -82,7 +83,9 @@ def test_mixed_documents_are_indexed_and_broken_ones_reported(
     assert (repeated.code, "10 unchanged" in repeated.out, "broken.pdf" in repeated.out) == (1, True, True)
 
 
-def test_a_document_is_shown_changed_and_deleted(arbor: Arbor, one_tenant: str, folder: Path) -> None:
+def test_a_document_is_shown_changed_and_deleted(
+    arbor: Arbor, one_tenant: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     note = folder / "note-1.md"
     assert "No documents" in arbor("document", "list").out
     assert "1 added" in arbor("document", "add", str(note)).out
@@ -93,7 +96,14 @@ def test_a_document_is_shown_changed_and_deleted(arbor: Arbor, one_tenant: str, 
     shown = arbor("document", "show", "note-1.md", "--json").json
     assert [version["number"] for version in shown["versions"]] == [2, 1]
     assert "Note 1" in arbor("document", "show", "note-1.md").out
+    with monkeypatch.context() as patch:
+        patch.setattr(columns, "MAX_ROWS", 1)
+        assert "1 of 2" in arbor("document", "show", "note-1.md").out
+        part = arbor("document", "show", "note-1.md", "--json").json
+    assert ([version["number"] for version in part["versions"]], part["versions_total"]) == ([2], 2)
     assert arbor("document", "read", "note-1.md", "--start", "8", "--length", "5").out.strip() == "About"
+    beyond = arbor("document", "read", "note-1.md", "--start", str(2**31 - 1))
+    assert (beyond.code, beyond.out.strip()) == (0, "")
     assert "characters 0 to" in arbor("document", "passages", shown["id"], "-k", "5").out
     old = folder / "old.md"
     arbor("document", "download", "note-1.md", str(old), "--version", "1")
@@ -233,7 +243,7 @@ def test_an_empty_folder_withdraws_only_when_allowed(arbor: Arbor, one_tenant: s
     arbor(*watch)
     (tmp_path / "a.md").unlink()
     refused = arbor(*watch)
-    assert (refused.code, "1 documents would be withdrawn" in refused.err) == (1, True)
+    assert (refused.code, "1 document would be withdrawn" in refused.err) == (1, True)
     assert listed_names(arbor, "--status", "published") == ["a.md"]
     assert arbor(*watch, "--allow-empty").code == 0
     assert listed_names(arbor, "--status", "withdrawn") == ["a.md"]
@@ -257,7 +267,7 @@ def test_a_watched_folder_is_followed(tenant: Tenant, tmp_path: Path) -> None:
     (tmp_path / "a.md").unlink()
     assert next(results).change is FileChange.WITHDRAWN
     (tmp_path / "b.md").unlink()
-    with pytest.raises(Invalid, match="1 documents would be withdrawn"):
+    with pytest.raises(Invalid, match="1 document would be withdrawn"):
         next(results)
     with tenant_transaction(tenant.id):
         assert dict(Document.objects.values_list("name", "status")) == {

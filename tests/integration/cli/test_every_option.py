@@ -146,30 +146,43 @@ def test_an_option_without_an_effect_is_refused(
     assert reason in ran.err
 
 
+_NO_AGENT, _NO_GOAL = "there is no agent ''", "Vega has no goal ''"
+
+
 @pytest.mark.parametrize(
-    "arguments",
+    ("arguments", "reason"),
     [
-        ("agent", "capability", "delegate", "Vega", "ID", "--to", "Lyra", "--resource", ""),
-        ("approval", "list", "--agent", ""),
-        ("audit", "export", "--agent", ""),
-        ("contact", "hook", "deliveries", ""),
-        ("contact", "webhook", "create", "ops", "--url", "https://example.org/x", "--agent", ""),
-        ("goal", "add", "Vega", "Row", "--parent", ""),
-        ("goal", "block", "Vega", "Map", "--by", "the tide", "--by-goal", ""),
-        ("goal", "edit", "Vega", "Map", "--parent", "", "--no-deadline"),
-        ("memory", "graph", "contradictions", "Vega", ""),
-        ("memory", "reembed", "--agent", ""),
-        ("tenant", "user", "create", "mia", "--generate", "--tenant", ""),
-        ("token", "create", "ci", "--agent", ""),
-        ("workflow", "run", "list", "--workflow", ""),
+        (
+            ("agent", "capability", "delegate", "Vega", "ID", "--to", "Lyra", "--resource", ""),
+            "name an action",
+        ),
+        (("approval", "list", "--agent", ""), _NO_AGENT),
+        (("audit", "export", "--agent", ""), _NO_AGENT),
+        (("contact", "hook", "create", "ops", "--agent", ""), _NO_AGENT),
+        (("contact", "hook", "deliveries", ""), "there is no hook ''"),
+        (("contact", "webhook", "create", "ops", "--url", "https://example.org/x", "--agent", ""), _NO_AGENT),
+        (("goal", "add", "Vega", "Row", "--parent", ""), _NO_GOAL),
+        (
+            ("goal", "block", "Vega", "Map", "--by", "the tide", "--by-goal", ""),
+            "--by TEXT or --by-goal GOAL",
+        ),
+        (("goal", "edit", "Vega", "Map", "--parent", "", "--no-deadline"), _NO_GOAL),
+        (("memory", "graph", "contradictions", "Vega", ""), "nothing with the id ''"),
+        (("memory", "reembed", "--agent", ""), _NO_AGENT),
+        (("tenant", "user", "create", "mia", "--generate", "--tenant", ""), "there is no tenant ''"),
+        (("token", "create", "ci", "--agent", ""), _NO_AGENT),
+        (("workflow", "run", "list", "--workflow", ""), "there is no workflow ''"),
     ],
 )
-def test_an_empty_name_does_not_mean_all(arbor: Arbor, vega: str, arguments: tuple[str, ...]) -> None:
+def test_an_empty_name_does_not_mean_all(
+    arbor: Arbor, vega: str, arguments: tuple[str, ...], reason: str
+) -> None:
     arbor("agent", "create", "Lyra", "--template", "Scout")
     arbor("goal", "add", vega, "Map")
     grant = arbor("agent", "capability", "grant", vega, "inquire_deep", "--depth", "1", "--json").json["id"]
     ran = arbor(*(grant if argument == "ID" else argument for argument in arguments))
     assert (ran.code in {1, 2}, ran.out) == (True, ""), ran
+    assert reason in ran.err
 
 
 def test_an_empty_secret_is_refused(arbor: Arbor, vega: str, tmp_path: Path) -> None:

@@ -97,9 +97,26 @@ def test_an_invalid_command_explains_its_error(
     assert message in ran.err
 
 
+def test_a_list_of_goals_has_a_limit_and_says_when_there_are_more(arbor: Arbor, vega: str) -> None:
+    for title in ("Ford", "Bridge"):
+        arbor("goal", "add", vega, title)
+        arbor("goal", "move", vega, title, "abandoned", "--reason", "It is dry.")
+    listed = arbor("goal", "list", vega, "--all", "--limit", "2", "--json").json
+    assert ([goal["title"] for goal in listed["goals"]], listed["more"]) == (
+        ["Survey the target area", "Bridge"],
+        True,
+    )
+    assert "The first 2; there are more: --limit" in arbor("goal", "list", vega, "--all", "-k", "2").out
+    assert not arbor("goal", "list", vega, "--all", "--json").json["more"]
+    assert arbor("goal", "list", vega, "--all", "-k", "1", "--json").json["more"]
+
+
 def test_an_empty_backlog_shows_the_command_that_adds_a_goal(arbor: Arbor, vega: str) -> None:
     arbor("goal", "move", vega, "Survey the target area", "abandoned", "--reason", "enough")
     assert 'arbor goal add Vega "TITLE"' in arbor("goal", "list", vega).out
+    assert arbor("agent", "create", "Ada of the quay", "--template", "Scout").code == 0
+    missing = arbor("goal", "show", "Ada of the quay", "Nothing")
+    assert "`arbor goal list 'Ada of the quay'` shows" in missing.err
 
 
 def test_a_goal_is_shown_with_its_parts_plans_blockers_and_worth(arbor: Arbor, vega: str) -> None:

@@ -56,11 +56,6 @@ def test_a_hook_is_created_changed_and_deleted(arbor: Arbor, vega: str) -> None:
     assert (missing.code, "'ops'" in missing.err) == (1, True)
 
 
-def test_a_hook_needs_an_agent(arbor: Arbor, one_tenant: str) -> None:
-    refused = arbor("contact", "hook", "create", "ops", "--agent", "")
-    assert (refused.code, "agent" in refused.err) == (1, True)
-
-
 def test_two_changes_of_a_hook_at_once_are_both_made(
     arbor: Arbor, vega: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -52,7 +52,7 @@ def test_doctor_fails_for_a_late_job(arbor: Arbor) -> None:
         checks = {check["check"]: check for check in arbor("doctor", "--json").json["checks"]}
         return checks["maintenance"]["verdict"], checks["maintenance"]["detail"]
 
-    assert verdict_and_detail() == ("ok", "keeps up; 0 jobs have reported")
+    assert verdict_and_detail() == ("ok", "keeps up; jobs that have reported: 0")
     make_a_job_late()
     assert verdict_and_detail() == ("fail", LATE)
 

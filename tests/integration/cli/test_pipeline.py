@@ -35,6 +35,11 @@ def test_the_default_graph_is_valid(arbor: Arbor) -> None:
     assert "valid: heartbeat" in arbor("ops", "pipeline", "validate").out
 
 
+def test_an_empty_name_is_no_graph(arbor: Arbor, one_tenant: str) -> None:
+    refused = arbor("ops", "pipeline", "validate", "")
+    assert (refused.code, "there is no agent" in refused.err) == (1, True)
+
+
 def test_every_fault_of_a_graph_is_listed_and_fails(arbor: Arbor, tmp_path: Path) -> None:
     path = tmp_path / "broken.dot"
     path.write_text(BROKEN)

@@ -149,6 +149,6 @@ def test_usage_and_notices_are_shown(arbor: Arbor, active_vega: str) -> None:
     assert shown["used_today"]["level"] == "normal"
     assert (shown["energy_delta_24h"] < 0, shown["reach_outs_24h"]) == (True, 0)
     details = arbor("agent", "show", active_vega).out
-    assert "today: 1 heartbeats" in details
+    assert "today: 1 heartbeat," in details
     assert f"last 24 h: {shown['energy_delta_24h']:g} energy a heartbeat, 0 messages sent" in details
     assert set(arbor("status", "--json").json["notices"]) >= {"loop", "budget"}

@@ -8,6 +8,7 @@ from uuid import uuid4
 from apps.agents.models import Agent
 from apps.audit.models import AuditEvent
 from apps.memories.models import Memory
+from apps.memories.services.jobs.job_runs import expect_runs
 from apps.tenants.scope import tenant_transaction
 from apps.tenants.services import tenant_by_slug
 from config.cli.kit.output import short
@@ -156,3 +157,5 @@ def test_health_is_shown(arbor: Arbor, vega: str) -> None:
     assert "stale neighborhoods" in ran.out
     assert ran.code == 0
     assert arbor("memory", "health", "--json").json["figures"]
+    expect_runs({"arbor.decay.fade": 60})
+    assert "never" in arbor("memory", "health").out

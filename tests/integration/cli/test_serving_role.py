@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.core.management import execute_from_command_line
+from django.core.management.commands import migrate
 from django.db import connections, transaction
 
 from apps.agents.services.authority import ensure_system_authority, refuse_other_master_key
 from apps.tenants.scope import OWNER
-from config.cli import manage
 from config.cli.installation import prepare, serving_role
 from config.keys import KeySource
 from config.servers.ports import free_port
@@ -85,18 +86,33 @@ def test_a_database_is_not_prepared_for_an_unsafe_role(arbor: Arbor, monkeypatch
     assert "the serving role arbor owns tables" in ran.err
 
 
-@pytest.mark.parametrize("arguments", [("prepare", "--no-demo"), ("manage", "migrate")])
-@pytest.mark.parametrize("key", ["", "0123456789abcdef" * 4], ids=["none", "another"])
-def test_without_its_master_key_no_database_is_changed(
-    arbor: Arbor, monkeypatch: pytest.MonkeyPatch, settings: Any, key: str, arguments: tuple[str, ...]
+@pytest.fixture(params=["", "0123456789abcdef" * 4], ids=["none", "another"])
+def other_master_key(
+    database: None, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, settings: Any
 ) -> None:
+    """Replace the master key of this database by none or by another one, and let no migration begin."""
     ensure_system_authority()
-    settings.ARBOR_MASTER_KEYS = KeySource(current_text=key)
-    for module, name in ((prepare, "call_command"), (manage, "execute_from_command_line")):
-        monkeypatch.setattr(module, name, lambda *_, **__: pytest.fail("the database was migrated"))
+    settings.ARBOR_MASTER_KEYS = KeySource(current_text=request.param)
+    monkeypatch.setattr(migrate.Command, "handle", lambda *_, **__: pytest.fail("the database was migrated"))
+
+
+@pytest.mark.parametrize("arguments", [("prepare", "--no-demo"), ("manage", "migrate")])
+def test_without_its_master_key_no_database_is_changed(
+    arbor: Arbor, other_master_key: None, arguments: tuple[str, ...]
+) -> None:
     ran = arbor(*arguments)
     assert ran.code == 1
+    assert ran.err.count("\n") == 1
     assert "ARBOR_MASTER_KEY" in ran.err
+
+
+def test_djangos_command_line_checks_the_master_key_too(
+    other_master_key: None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        execute_from_command_line(["manage.py", "migrate"])
+    assert ended.value.code == 1
+    assert "ARBOR_MASTER_KEY" in capsys.readouterr().err
 
 
 def test_a_master_key_is_checked_in_a_database_of_an_earlier_version(arbor: Arbor) -> None:

@@ -5,13 +5,18 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
+from apps.knowledge.services import skills
 from tests.integration.cli.conftest import Arbor
 from tests.integration.skills.conftest import WriteSkill, skill_text, write_skill
 
 __all__ = ["write_skill"]
 
 
-def test_skills_are_added_chosen_and_deleted(arbor: Arbor, one_tenant: str, tmp_path: Path) -> None:
+def test_skills_are_added_chosen_and_deleted(
+    arbor: Arbor, one_tenant: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert "No skill yet" in arbor("skill", "list").out
     file = tmp_path / "SKILL.md"
     file.write_text(skill_text("lamps"))
@@ -28,7 +33,14 @@ def test_skills_are_added_chosen_and_deleted(arbor: Arbor, one_tenant: str, tmp_
     assert arbor("skill", "list", "--json").json["skills"][0]["agents"] == 1
     shown = arbor("skill", "show", "lamps", "--json").json
     assert (shown["agents"], [version["version"] for version in shown["versions"]]) == (["Vega"], ["2", "1"])
-    assert "Used by Vega" in arbor("skill", "show", "lamps").out
+    out = arbor("skill", "show", "lamps").out
+    assert ("Used by Vega." in out, "Versions: 2" in out) == (True, True)
+    monkeypatch.setattr(skills, "USERS_SHOWN", 0)
+    monkeypatch.setattr(skills, "VERSIONS_SHOWN", 1)
+    assert "Versions: the latest 1 of 2" in arbor("skill", "show", "lamps").out
+    shown = arbor("skill", "show", "lamps", "--json").json
+    assert (shown["agents_total"], len(shown["versions"]), shown["versions_total"]) == (1, 1, 2)
+    monkeypatch.undo()
     assert "in use by Vega" in arbor("skill", "delete", "lamps").err
     assert arbor("agent", "skill", "set", "Vega", "--json").json["skills"] == []
     assert arbor("skill", "delete", "lamps").code == 0

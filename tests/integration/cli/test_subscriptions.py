@@ -15,7 +15,7 @@ def test_subscriptions_are_added_listed_and_removed(arbor: Arbor, one_tenant: st
     assert (added["names"], added["source"], added["peer"]) == (["memory.goal_*"], "peer", "Lyra")
     assert arbor("agent", "subscription", "add", "Vega", "memory.heartbeat", "--own").code == 0
     both = arbor("agent", "subscription", "add", "Vega", "memory.heartbeat", "--own", "--peer", "Lyra")
-    assert (both.code, "not both" in both.err) == (1, True)
+    assert (both.code, "not both" in both.err) == (2, True)
     assert (
         "all others about one agent" in arbor("agent", "subscription", "add", "Vega", "memory.recalled").err
     )

@@ -184,7 +184,12 @@ def test_a_password_from_standard_input_is_never_printed(arbor: Arbor, database:
         (["tenant", "create", "a b"], 1, "letters, digits, hyphens"),
         (["tenant", "create", "acme"], 1, "already"),
         (["tenant", "suspend", "acne"], 1, "there is: acme"),
-        (["tenant", "member", "add", "acme", "maria"], 1, "arbor tenant user create maria"),
+        (
+            ["tenant", "member", "add", "acme", "maria", "--role", "viewer"],
+            1,
+            "arbor tenant user create maria",
+        ),
+        (["tenant", "member", "add", "acme", "maria"], 2, "Missing option '--role'"),
         (["tenant", "member", "add", "acme", "maria", "--role", "king"], 2, "'viewer', 'operator', 'owner'"),
         (["tenant", "user", "create", "maria"], 2, "--password-stdin or --generate"),
         (["tenant", "user", "create", "maria", "--password-stdin", "--generate"], 2, "exclude each other"),

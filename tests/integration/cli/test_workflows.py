@@ -143,6 +143,17 @@ def test_a_check_names_the_step_with_a_wrong_model(arbor: Arbor, one_tenant: str
     assert (checked.code, "step ask: a model handle begins with" in checked.err) == (1, True)
 
 
+def test_a_backoff_without_retries_is_refused(arbor: Arbor, one_tenant: str, tmp_path: Path) -> None:
+    path = tmp_path / "wrong.dot"
+    step = 'ask [type=delegate, task="Go.", backoff="1m"'
+    path.write_text(
+        SOURCE.replace('ask [type=approval, question="Publish {input.topic}?"', step), encoding="utf-8"
+    )
+    for command in (("check",), ("create", "review")):
+        refused = arbor("workflow", *command, str(path))
+        assert (refused.code, "node ask: backoff is the delay" in refused.err) == (1, True)
+
+
 def test_a_run_is_started_decided_and_shown(arbor: Arbor, one_tenant: str, file: str) -> None:
     arbor("workflow", "create", "review", file)
     assert "No run" in arbor("workflow", "run", "list").out

@@ -47,6 +47,13 @@ def set_notice_and_halt(world: World) -> Agent:
     return agent
 
 
+def test_a_thought_with_an_impossible_time_is_shown_without_it(viewer: Client, world: World) -> None:
+    thoughts = [{"text": "The ice will hold.", "at": "2026-02-30T10:00:00+00:00"}]
+    with tenant_transaction(world.tenant.id):
+        AgentState.objects.filter(agent_id=world.agent.id).update(working_memory={"thoughts": thoughts})
+    assert "The ice will hold." in viewer.get(world.agent_page).content.decode()
+
+
 def test_goals_are_counted_and_open_ones_shown_first(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(agent_page, "GOALS_LISTED", 2)
     with tenant_transaction(world.tenant.id):

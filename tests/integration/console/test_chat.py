@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import pytest
 from django.test import Client
@@ -55,6 +55,8 @@ def test_an_operators_turn_is_stored_and_answered_by_a_worker(
 ) -> None:
     ProcessFactory(queues="llm,heartbeat")
     assert "Nobody has talked to it yet" in operator.get(chat_page(agent)).content.decode()
+    unknown = operator.get(chat_page(agent), {"conversation": str(uuid4())}).content.decode()
+    assert "No turn of that conversation is here" in unknown
 
     response = operator.post(chat_page(agent), {"text": "Is the river frozen?\r\nReally?"})
 

@@ -165,6 +165,7 @@ def test_retry_and_withdrawal_of_a_message_are_audited(operator: Client, world: 
         act(operator, failed, "retry")
     assert [hint.task for hint in published] == [Task.DELIVER]
     assert reload(failed).status == DeliveryStatus.PENDING
+    assert "The last attempt failed." in text_of(operator, page_of(failed))
     act(operator, failed, "cancel")
     assert reload(failed).status == DeliveryStatus.CANCELLED
     assert "is cancelled and cannot become" in act(operator, failed, "retry").content.decode()

@@ -46,30 +46,33 @@ PASSWORD, OWN_SECRET = "correct horse battery", "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo
 
 HOOK = {"kind": "json", "agent": "Vega", **HookMapping().as_json()}
 MAPPING_CHANGES: dict[str, Any] = {
-    "events": {"events": "push"},
-    "urgent_from": {"urgent_from": "0.7"},
-    **{name: {name: f"a new {name}"} for name in ("event", "title", "text", "sender")},
-    "importance": {"importance": "high"},
+    "events": "push",
+    "urgent_from": "0.7",
+    **{name: f"a new {name}" for name in ("event", "title", "text", "sender")},
+    "importance": "high",
 }
 WORKFLOW_CHANGES: dict[str, Any] = {
-    "description": {"description": "Weekly."},
-    "source": {"source": SOURCE.replace("Publish", "Print")},
-    "agent": {"agent": "Vega"},
-    "cron": {"cron": "0 7 * * *", "scheduled_input": '{"topic": "rain"}'},
-    "zone": {"zone": "Europe/Berlin"},
-    "scheduled_input": {"scheduled_input": '{"topic": "rain"}'},
+    "description": "Weekly.",
+    "source": SOURCE.replace("Publish", "Print"),
+    "agent": "Vega",
+    "cron": "0 7 * * *",
+    "zone": "Europe/Berlin",
+    "scheduled_input": '{"topic": "rain"}',
 }
+WITH_CRON = {"cron": {"scheduled_input": WORKFLOW_CHANGES["scheduled_input"]}}
 
 
 @dataclass(frozen=True, kw_only=True)
 class FormCase:
-    """A form with a valid payload, and the changes that give each of its fields another valid value."""
+    """A form with a valid payload, and another valid value of each of its fields."""
 
     form: type[forms.Form]
     model: type[Model]
     page: str
     payload: Mapping[str, Any] = field(default_factory=dict)
-    changes: Mapping[str, Mapping[str, Any]]
+    changes: Mapping[str, Any]
+    #: Further fields that the change of a field needs.
+    along: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     #: The field that names the new row; empty for a form that changes a row.
     named_by: str = "name"
     #: The lookup of that name.
@@ -83,10 +86,10 @@ CASES = [
         page="agents_agent_add",
         payload={"template": "Scout"},
         changes={
-            "template": {"template": "Researcher"},
-            "interval_s": {"interval_s": "77"},
-            "model": {"model": "openai/gpt-5-mini"},
-            "start": {"start": "on"},
+            "template": "Researcher",
+            "interval_s": "77",
+            "model": "openai/gpt-5-mini",
+            "start": "on",
         },
     ),
     FormCase(
@@ -95,11 +98,12 @@ CASES = [
         page="contacts_channel_add",
         payload={"kind": "email", "target": "eve@example.org", "audience": "user"},
         changes={
-            "kind": {"kind": "inbox", "target": ""},
-            "target": {"target": "ann@example.org"},
-            "audience": {"audience": "public"},
-            "agent": {"agent": "Vega"},
+            "kind": "inbox",
+            "target": "ann@example.org",
+            "audience": "public",
+            "agent": "Vega",
         },
+        along={"kind": {"target": ""}},
     ),
     FormCase(
         form=NewHookForm,
@@ -108,10 +112,10 @@ CASES = [
         payload=HOOK,
         changes={
             **MAPPING_CHANGES,
-            "agent": {"agent": "Lyra"},
-            "kind": {"kind": "github"},
-            "signature_header": {"signature_header": "X-Signature"},
-            "secret": {"secret": OWN_SECRET},
+            "agent": "Lyra",
+            "kind": "github",
+            "signature_header": "X-Signature",
+            "secret": OWN_SECRET,
         },
     ),
     FormCase(
@@ -128,9 +132,9 @@ CASES = [
         page="contacts_signalwebhook_add",
         payload={"url": "https://example.org/a"},
         changes={
-            "url": {"url": "https://example.org/b"},
-            "signals": {"signals": "agent.created"},
-            "agent": {"agent": "Vega"},
+            "url": "https://example.org/b",
+            "signals": "agent.created",
+            "agent": "Vega",
         },
     ),
     FormCase(
@@ -138,7 +142,7 @@ CASES = [
         model=ToolServer,
         page="tools_toolserver_add",
         payload={"url": "https://example.org/mcp"},
-        changes={"url": {"url": "https://example.org/b"}, "secret": {"secret": "t0ken"}},
+        changes={"url": "https://example.org/b", "secret": "t0ken"},
     ),
     FormCase(
         form=WorkflowForm,
@@ -146,6 +150,7 @@ CASES = [
         page="workflows_workflow_add",
         payload={"source": SOURCE, "zone": "UTC"},
         changes=WORKFLOW_CHANGES,
+        along=WITH_CRON,
     ),
     FormCase(
         form=WorkflowForm,
@@ -153,13 +158,14 @@ CASES = [
         page="workflow-edit",
         payload={"source": SOURCE, "zone": "UTC"},
         changes=WORKFLOW_CHANGES,
+        along=WITH_CRON,
         named_by="",
     ),
     FormCase(
         form=NewDocumentsForm,
         model=Document,
         page="knowledge_document_add",
-        changes={"category": {"category": "policies"}, "publish": {"publish": "on"}},
+        changes={"category": "policies", "publish": "on"},
         named_by="chosen",
     ),
     FormCase(
@@ -167,7 +173,7 @@ CASES = [
         model=User,
         page="tenants_user_add",
         payload={"password": PASSWORD},
-        changes={"superuser": {"superuser": "on"}, "password": {"password": "another horse battery"}},
+        changes={"superuser": "on", "password": "another horse battery"},
         named_by="username",
         lookup="username",
     ),
@@ -254,7 +260,8 @@ def test_another_value_of_a_field_is_stored(
     changed = [] if case.named_by else [next(row.pk for row in world.rows if isinstance(row, case.model))]
     address = reverse(f"admin:{case.page}", args=changed)
     stored: dict[str, Mapping[str, Any]] = {}
-    for number, (name, change) in enumerate([("", {}), *case.changes.items()]):
+    for number, name in enumerate(["", *case.changes]):
+        change = {name: case.changes[name], **case.along.get(name, {})} if name else {}
         title = f"row-{number}"
         files = {"chosen": [SimpleUploadedFile(f"{title}.md", b"Leave")]}
         new = files if case.form is NewDocumentsForm else {case.named_by: title}

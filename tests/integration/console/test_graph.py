@@ -6,11 +6,13 @@ import re
 from html import unescape
 from itertools import pairwise
 
+import pytest
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
+from apps.console.pages import graph_explorer
 from apps.memories.models import Memory
 from apps.tenants.scope import tenant_transaction
 from arbor.ids import uuid7
@@ -62,6 +64,25 @@ def test_a_click_puts_another_node_in_the_middle(viewer: Client, world: World) -
     text = graph(viewer, onward)
     assert f'id="center" href="{page_of(second)}"' in text
     assert {str(node.id) in " ".join(node_addresses(text)) for node in (first, third)} == {True}
+
+
+def test_relations_that_are_not_listed_are_mentioned(
+    viewer: Client, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, *_ = relate_memories(world)
+    address = f"?agent={first.agent_id}&node={first.id}"
+    assert "with the highest weights" not in graph(viewer, address)
+    monkeypatch.setattr(graph_explorer, "RELATIONS_SHOWN", 1)
+    assert "the 1 with the highest weights" in graph(viewer, address)
+
+
+def test_a_node_whose_relations_lead_to_deleted_nodes_says_so(viewer: Client, world: World) -> None:
+    with tenant_transaction(world.tenant.id):
+        memory = MemoryFactory(agent=world.agent)
+        EdgeFactory(agent=world.agent, source_id=memory.id, target_id=uuid7())
+    text = graph(viewer, f"?agent={world.agent.id}&node={memory.id}")
+    assert "The nodes related to this one are deleted" in text
+    assert "has no relations yet" not in text
 
 
 def test_a_view_of_the_graph_changes_no_row(viewer: Client, world: World) -> None:

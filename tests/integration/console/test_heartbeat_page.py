@@ -7,10 +7,12 @@ from typing import Any
 import pytest
 from django.test import Client
 from django.urls import reverse
+from django.utils import timezone
 
 from apps.agents.models import Trigger
 from apps.heartbeats.models import Heartbeat, HeartbeatStatus
 from apps.tenants.scope import tenant_transaction
+from tests.factories.agents import AgentFactory
 from tests.factories.goals import GoalFactory
 from tests.factories.heartbeats import HeartbeatFactory, PerceptFactory
 from tests.factories.memories import MemoryFactory
@@ -98,7 +100,7 @@ def test_a_heartbeat_page_counts_spending_in_its_budgets_unit(viewer: Client, wo
         )
     facts = shown(viewer, heartbeat).partition('id="heartbeat-facts"')[2]
     assert "<dt>Ticks</dt>" in facts
-    assert "1 ticks" in facts
+    assert "1 tick</span>" in facts
     assert "<dt>Energy</dt>" in shown(viewer, world.heartbeat)
     for page in ("admin:heartbeats_heartbeat_changelist", "admin:index"):
         assert "3 → 2 ticks" in viewer.get(reverse(page)).content.decode(), page
@@ -110,6 +112,21 @@ def test_a_skipped_heartbeat_has_no_number(viewer: Client, world: World) -> None
     text = shown(viewer, heartbeat)
     assert "Heartbeat (skipped)" in text
     assert "eartbeat 0" not in text
+
+
+def test_a_heartbeat_under_way_has_not_decided_yet(viewer: Client, world: World) -> None:
+    with tenant_transaction(world.tenant.id):
+        heartbeat = HeartbeatFactory(
+            agent=AgentFactory(), status=HeartbeatStatus.RUNNING, ended_at=None, actions=[], trace=[]
+        )
+    under_way = shown(viewer, heartbeat)
+    assert "It has not decided yet" in under_way
+    assert "No stage is recorded yet" in under_way
+    with tenant_transaction(world.tenant.id):
+        Heartbeat.objects.filter(id=heartbeat.id).update(status=HeartbeatStatus.DONE, ended_at=timezone.now())
+    ended = shown(viewer, heartbeat)
+    assert "It did nothing" in ended
+    assert "It never began" in ended
 
 
 def test_a_slot_is_shown_with_its_time_zone(viewer: Client, world: World) -> None:

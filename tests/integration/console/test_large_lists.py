@@ -111,13 +111,19 @@ def test_the_next_page_begins_at_the_cursor(large_world: World) -> None:
     assert len(ids) == len(set(ids)) > 2 * COPIES
 
 
-def test_filters_read_the_latest_rows(large_world: World, operator: Client) -> None:
+def test_filters_read_the_latest_rows(
+    large_world: World, operator: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = reverse("admin:heartbeats_heartbeat_changelist")
     everything = operator.get(path)
     assert everything.context["cl"].rows_filtered == 0
     by_trigger = operator.get(path, {"trigger__exact": large_world.heartbeat.trigger})
     assert by_trigger.context["cl"].result_count <= LIMIT
-    assert f"of the latest {LIMIT}" in by_trigger.content.decode()
+    assert f"of the latest {LIMIT}; filter by agent" in by_trigger.content.decode()
+    # Audit events cannot be filtered by agent.
+    monkeypatch.setattr(windows, "ROWS_FILTERED", 1)
+    by_level = operator.get(reverse("admin:audit_auditevent_changelist"), {"level__exact": "info"})
+    assert "of the latest 1</span>" in by_level.content.decode()
     of_agent = operator.get(
         path, {"trigger__exact": large_world.heartbeat.trigger, "agent__id__exact": str(large_world.agent.id)}
     )

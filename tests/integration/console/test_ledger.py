@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from html import unescape
+from typing import Any
 
 import pytest
 from django.http import QueryDict
@@ -15,6 +17,7 @@ from apps.agents.models import AgentPolicy
 from apps.calls.models import DailyUsage
 from apps.calls.services import usage
 from apps.console import forms
+from apps.console.operator import ledger as operator_ledger
 from apps.console.pages import ledger
 from apps.console.pages.ledger import LedgerPage, read_ledger
 from apps.console.templatetags.console import dollars, short_count
@@ -102,6 +105,29 @@ def test_an_agent_beyond_the_offered_ones_is_chosen_by_name(
             "There is no such agent"
             in viewer.get(reverse(f"admin:{name}"), {"agent": "Nobody"}).content.decode()
         )
+
+
+@pytest.mark.usefixtures("entries")
+def test_an_export_has_the_groups_that_the_page_leaves_out(
+    viewer: Client, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    everything = [group.title for group in read(world, "by=model").groups]
+    monkeypatch.setattr(operator_ledger, "GROUPS_SHOWN", 1)
+    page = viewer.get(reverse("admin:model-usage"), {"by": "model"})
+    assert [group.title for group in page.context["page"].groups] == everything[:1]
+    assert 'id="more-groups"' in page.content.decode()
+    exported: Any = viewer.get(reverse("admin:model-usage"), {"by": "model", "export": "json"})
+    rows = json.loads(b"".join(exported.streaming_content))
+    assert [row["model"] for row in rows] == everything
+
+
+def test_a_bar_of_calls_without_a_price_is_not_of_free_ones(world: World) -> None:
+    with tenant_transaction(world.tenant.id):
+        agent = AgentFactory()
+        LedgerEntryFactory(call=ExternalCallFactory(heartbeat=HeartbeatFactory(agent=agent)), cost_usd=None)
+    titles = [bar.title for bar in read(world, f"days=7&agent={agent.id}").bars]
+    assert titles[-1].endswith("price unknown")
+    assert titles[0].endswith("0 calls, 0 tokens, $0")
 
 
 @pytest.mark.usefixtures("entries")

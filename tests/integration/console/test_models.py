@@ -185,7 +185,7 @@ def test_an_invalid_entry_is_refused_with_a_reason(
 
 
 def test_the_default_needs_a_provider_with_a_key(owner: Client, provider: ProviderServer) -> None:
-    assert "there is no key of anthropic: enter one first" in act(
+    assert "there is no key or address of anthropic: enter it first" in act(
         owner, "choose", model="anthropic/claude-haiku-5-5"
     )
     connect(owner, provider)

@@ -19,11 +19,12 @@ from apps.contacts.models import OutboxMessage
 from apps.fleet.lifecycle import pause_agent, resume_agent
 from apps.heartbeats.models import Process
 from apps.memories.models import Memory
+from apps.memories.services.jobs.job_runs import expect_runs, record_job_run
 from apps.tenants.models import Tenant
 from apps.tenants.scope import OPS, tenant_transaction
 from tests.factories.agents import AgentFactory
 from tests.factories.heartbeats import ProcessFactory, ScheduleFactory
-from tests.factories.memories import MemoryFactory
+from tests.factories.memories import EpisodeFactory, MemoryFactory, UpkeepFactory
 from tests.support.console import World
 
 PAGE = "admin:operations"
@@ -81,7 +82,54 @@ def test_backlogs_are_counted(viewer: Client, world: World) -> None:
         for _ in range(2):
             memory = MemoryFactory(agent=world.agent)
             Memory.objects.filter(id=memory.id).update(embedding=None)
+            refused = MemoryFactory(agent=world.agent)
+            Memory.objects.filter(id=refused.id).update(embedding=None, embedding_model="refused: openai/m")
     assert counted(viewer, "unembedded") == before + 2
+
+
+def test_memories_that_their_embedder_refuses_are_no_backlog(viewer: Client, world: World) -> None:
+    before = {key: counted(viewer, key) for key in ("unembedded", "unclustered")}
+    waiting = {}
+    for model in ("refused: wordllama", ""):
+        with tenant_transaction(world.tenant.id):
+            memory = MemoryFactory(agent=world.agent, embedding=None, embedding_model=model)
+            UpkeepFactory(agent=world.agent, memory=memory, unclustered=True)
+        row = viewer.get(reverse("admin:memories_upkeep_change", args=[memory.pk])).content.decode()
+        waiting[model] = "neighborhood, clusters, concepts" in row, "neighborhood, concepts" in row
+    assert waiting == {"refused: wordllama": (False, True), "": (True, False)}
+    assert {key: counted(viewer, key) - count for key, count in before.items()} == {
+        "unembedded": 1,
+        "unclustered": 1,
+    }
+
+
+def test_episodes_are_counted_until_they_are_summarized(viewer: Client, world: World) -> None:
+    before = counted(viewer, "unsummarized")
+    with tenant_transaction(world.tenant.id):
+        EpisodeFactory(agent=world.agent, summary="")
+    assert counted(viewer, "unsummarized") == before
+    with tenant_transaction(world.tenant.id):
+        # More memories came after the summary.
+        EpisodeFactory(agent=world.agent, summarized_at=None)
+    assert counted(viewer, "unsummarized") == before + 1
+
+
+def test_tenants_beyond_the_shown_ones_are_mentioned(
+    root: Client, world: World, other_world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert 'id="more-tenants"' not in text_of(root)
+    monkeypatch.setattr(operations, "TENANTS_SHOWN", 1)
+    assert 'id="more-tenants"' in text_of(root)
+
+
+def test_a_job_that_never_ran_is_not_shown_as_done(root: Client, world: World) -> None:
+    expect_runs({"arbor.decay.fade": 60})
+    assert "<td>never</td>" in text_of(root)
+    jobs = root.get(reverse("admin:memories_jobrun_changelist")).content.decode()
+    assert "not yet" in jobs
+    record_job_run(name="arbor.decay.fade", period_s=60, seconds=0.1, result=0)
+    assert "<td>never</td>" not in text_of(root)
+    assert "not yet" not in root.get(reverse("admin:memories_jobrun_changelist")).content.decode()
 
 
 def test_agents_beyond_the_counted_ones_are_named_as_more(
@@ -158,7 +206,7 @@ def test_all_agents_are_paused_and_resumed(operator: Client, world: World, agent
         assert HeartbeatSchedule.objects.get(agent=agents[0]).state == "off"
         event = AuditEvent.objects.order_by("-id").first()
     assert event is not None
-    assert event.message.endswith("active agents: a loop")
+    assert event.message.endswith("paused all active agents (3): a loop")
     assert "resumed." in act(operator, "resume-all", confirm="acme").content.decode()
     assert [states(world)[name] for name in ("Ada", "Bo", "Cy")] == ["active", "active", "paused"]
     with tenant_transaction(world.tenant.id):
@@ -215,7 +263,7 @@ def test_all_tenants_are_suspended_and_resumed_together(
     assert "1 tenant suspended." in done
     event = PlatformEvent.objects.using(OPS).order_by("-id").first()
     assert event is not None
-    assert event.message == "suspended all 1 active tenants: an incident"
+    assert event.message == "suspended all active tenants (1): an incident"
     act(root, "resume-all-tenants", confirm="installation")
     assert statuses() == {"acme": "active", "globex": "suspended"}
 

@@ -20,12 +20,14 @@ from apps.authority.services.grants import grant_actions
 from apps.console import paging
 from apps.console.alarms import FINDINGS_SHOWN, Alarm
 from apps.console.listing import ROWS_A_PAGE, ConsoleAdmin, ReadOnly
+from apps.console.pages import graph
+from apps.console.pages import memory as memory_page
 from apps.console.pages.fleet import read_fleet
 from apps.console.pages.memory import read_memory
 from apps.contacts.models import Channel, Hook, SignalWebhook
 from apps.fleet.models import SavedSeed
 from apps.knowledge.models import Document
-from apps.memories.models import JobRun
+from apps.memories.models import JobRun, Memory
 from apps.memories.services.jobs.health import read_health
 from apps.memories.services.jobs.job_runs import record_job_run
 from apps.tenants.models import User
@@ -34,7 +36,15 @@ from apps.tools.models import ToolServer
 from apps.workflows.models import Workflow
 from tests.factories.agents import AgentFactory
 from tests.factories.heartbeats import HeartbeatFactory
-from tests.factories.memories import EpisodeFactory, MemoryFactory
+from tests.factories.memories import (
+    ClusterFactory,
+    ClusterRelationFactory,
+    ConceptFactory,
+    EdgeFactory,
+    EpisodeFactory,
+    MemoryConceptFactory,
+    MemoryFactory,
+)
 from tests.support.console import World, list_of, page_of
 from tests.support.console_crawls import snapshot
 
@@ -144,6 +154,51 @@ def test_a_memory_is_found_by_its_id(viewer: Client, world: World) -> None:
     assert "It is about the river." not in page
 
 
+def test_a_refused_memory_is_not_shown_as_embedded(viewer: Client, world: World) -> None:
+    with tenant_transaction(world.tenant.id):
+        MemoryFactory(agent=world.agent, embedding=None, embedding_model="refused: openai/small")
+    page = viewer.get(reverse("admin:memories_memory_changelist")).content.decode()
+    assert "refused by small" in page
+
+
+def test_an_archived_memory_does_not_wait_for_its_neighborhood(viewer: Client, world: World) -> None:
+    with tenant_transaction(world.tenant.id):
+        memory = MemoryFactory(agent=world.agent)
+    assert "Maintenance does it within minutes." in viewer.get(page_of(memory)).content.decode()
+    with tenant_transaction(world.tenant.id):
+        Memory.objects.filter(id=memory.id).update(status="archived")
+    assert "Maintenance does it within minutes." not in viewer.get(page_of(memory)).content.decode()
+
+
+def test_lists_that_are_cut_say_so(viewer: Client, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module, name in (
+        (graph, "CASES_SHOWN"),
+        (graph, "NARROWER_SHOWN"),
+        (graph, "RELATED_SHOWN"),
+        (memory_page, "RELATIONS_SHOWN"),
+    ):
+        monkeypatch.setattr(module, name, 1)
+    with tenant_transaction(world.tenant.id):
+        concept = ConceptFactory(agent=world.agent)
+        cluster = ClusterFactory(agent=world.agent)
+        memory = MemoryFactory(agent=world.agent)
+    hints = {
+        concept: ["the 1 strongest", "the first 1 by name"],
+        cluster: ["the 1 strongest"],
+        memory: ["the latest 1, read from left to right"],
+    }
+    for whole in (True, False):
+        with tenant_transaction(world.tenant.id):
+            MemoryConceptFactory(concept=concept)
+            ConceptFactory(agent=world.agent, parent=concept)
+            ClusterRelationFactory(source=cluster)
+            EdgeFactory(agent=world.agent, source_id=memory.id)
+        for row, texts in hints.items():
+            page = viewer.get(page_of(row)).content.decode()
+            for text in texts:
+                assert (text in page) is not whole, text
+
+
 @pytest.mark.parametrize("part", ["add/", "{}/delete/", "{}/history/"])
 def test_no_form_adds_deletes_or_keeps_a_history(owner: Client, world: World, part: str) -> None:
     # These models have forms of their own, which call services.
@@ -227,6 +282,8 @@ def test_a_heartbeats_page_links_to_the_previous_and_the_next(viewer: Client, wo
 def test_an_agents_page_names_the_reflex_policy(viewer: Client, world: World) -> None:
     text = viewer.get(world.agent_page).content.decode()
     assert "Reflex decides for this agent, not a language model." in text
+    # It may be so although the tenant has a key: no model of it is the default.
+    assert "no language model is the default" in text
     with tenant_transaction(world.tenant.id):
         type(world.agent).objects.update(model="openai/gpt-5-mini")
     assert "Reflex decides" not in viewer.get(world.agent_page).content.decode()

@@ -141,3 +141,4 @@ def test_an_embedder_over_the_network_is_not_awaited(viewer: Client, world: Worl
     # The vectors of the world's agent are of a model that needs the network.
     text = explore(viewer, world.agent, q="the river")
     assert "Words alone were compared" in text
+    assert "or cannot be used" in text

@@ -12,10 +12,13 @@ from django.urls import reverse
 
 from apps.agents.models import Agent
 from apps.audit.models import AuditAction, AuditEvent
+from apps.console.operator import seeds
 from apps.fleet.models import SavedSeed
+from apps.fleet.seeds.merging import MergeReport
 from apps.heartbeats.models import Heartbeat, HeartbeatStatus
 from apps.selves.models import Preference
 from apps.tenants.scope import tenant_transaction
+from arbor.ids import uuid7
 from arbor.seeds.saving import SeedReason
 from tests.support.console import World, page_of
 
@@ -86,6 +89,25 @@ def test_an_owner_forks_imports_and_merges(idle_world: World, owner: Client) -> 
     assert "another" in merged
     with tenant_transaction(idle_world.tenant.id):
         assert SavedSeed.objects.get(agent_id=mira.id).reason == SeedReason.MERGE
+
+
+def test_a_merge_counts_in_words_of_the_right_number() -> None:
+    report = MergeReport(
+        agent_id=uuid7(),
+        name="Mira",
+        from_name="Vega",
+        digest="",
+        memories=1,
+        proposals=2,
+        known={},
+        conflicts=(),
+        expired=0,
+        postponed=1,
+        dry_run=False,
+    )
+    text = seeds._merged(report)
+    assert "got 1 memory and 2 proposals from Vega" in text
+    assert "1 proposal has no room" in text
 
 
 def test_a_seed_is_downloaded_deleted_and_sent_again(idle_world: World, owner: Client) -> None:

@@ -10,6 +10,7 @@ from django.urls import reverse
 
 from apps.console.pages.skills import OUTLINE
 from apps.knowledge.models import AgentSkill, GlobalSkill, Skill
+from apps.knowledge.services import skills
 from apps.knowledge.services.active_skills import active_skills
 from apps.knowledge.services.skills import add_skill
 from apps.tenants.scope import OPS, tenant_transaction
@@ -50,7 +51,9 @@ def test_a_fault_is_shown_with_its_line(operator: Client, world: World) -> None:
     assert skill_names(world) == []
 
 
-def test_a_skill_is_added_replaced_and_deleted(operator: Client, world: World) -> None:
+def test_a_skill_is_added_replaced_and_deleted(
+    operator: Client, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert "my-skill 1.0 is valid" in post(operator, OUTLINE).content.decode()
     assert "Saved the skill my-skill" in post(operator, OUTLINE, "save").content.decode()
     changed = OUTLINE.replace('"1.0"', '"1.1"')
@@ -58,6 +61,9 @@ def test_a_skill_is_added_replaced_and_deleted(operator: Client, world: World) -
     saved = post(operator, changed, "save", "my-skill").content.decode()
     assert "Saved the skill my-skill" in saved
     assert saved.count("ar-mono") == 2
+    with monkeypatch.context() as patch:
+        patch.setattr(skills, "VERSIONS_SHOWN", 1)
+        assert "The latest 1 of 2." in post(operator, changed, "check", "my-skill").content.decode()
     assert "my-skill" in operator.get(reverse(LIST)).content.decode()
     assert "Deleted the skill my-skill" in post(operator, "", "delete", "my-skill").content.decode()
     assert skill_names(world) == []

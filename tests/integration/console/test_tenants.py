@@ -195,7 +195,7 @@ def test_missing_and_forbidden_pages_have_a_page_of_their_own(viewer: Client, wo
     assert "There is nothing here" in missing.content.decode()
     refused = viewer.get(reverse("admin:tenants_user_changelist"))
     assert refused.status_code == 403
-    assert "Your role in this tenant does not reach that page." in refused.content.decode()
+    assert "That page needs another role in this tenant" in refused.content.decode()
 
 
 def test_a_request_leaves_no_tenant_behind(viewer: Client, world: World) -> None:

@@ -37,6 +37,7 @@ from tests.integration.contacts.webhook_posts import (
     emit_goals,
     make_due,
     make_webhook,
+    post_first,
     reload,
     resend,
     run_posts,
@@ -126,10 +127,7 @@ def test_a_webhook_gets_no_signals_of_other_tenants(
 def test_a_day_of_failures_pauses_a_webhook(
     agent: Agent, messages: list[TaskMessage], web: WebReceiver
 ) -> None:
-    webhook = make_webhook(agent, web.url).webhook
-    web.statuses = [500, 500]
-    emit_goals(agent, "first")
-    run_posts(messages)
+    webhook = post_first(agent, messages, web, 500, 500)
     with tenant_transaction(agent.tenant_id), connections["default"].cursor() as cursor:
         cursor.execute("UPDATE contacts_signalwebhook SET failing_since = now() - interval '25 hours'")
     make_due(webhook)
@@ -149,11 +147,12 @@ def test_a_day_of_failures_pauses_a_webhook(
 def test_a_receiver_that_is_gone_pauses_its_webhook(
     agent: Agent, messages: list[TaskMessage], web: WebReceiver
 ) -> None:
-    webhook = make_webhook(agent, web.url).webhook
-    web.statuses = [410]
-    emit_goals(agent, "first")
-    run_posts(messages)
+    webhook = post_first(agent, messages, web, 410)
     assert not reload(webhook).active
+    with tenant_transaction(agent.tenant_id):
+        assert AuditEvent.objects.filter(
+            message__startswith="paused the webhook ops after a failed request: "
+        )
     with pytest.raises(TransitionIllegal, match="resume it first"):
         resend(deliveries_of(webhook)[0])
 
@@ -218,6 +217,12 @@ def test_webhooks_are_checked_before_they_are_stored(agent: Agent, web: WebRecei
     for invalid in invalid_options:
         with pytest.raises(Invalid):
             make_webhook(agent, **{"url": web.url, "name": "other", **invalid})
+    for url, fault in (
+        (f"{web.url}/\x00", "printable characters only"),
+        (f"{web.url}/{'x' * 2_000}", r"characters, got 2,\d+$"),
+    ):
+        with pytest.raises(Invalid, match=fault):
+            make_webhook(agent, url=url, name="other")
     with tenant_transaction(agent.tenant_id):
         for _ in range(MAX_WEBHOOKS - 1):
             SignalWebhookFactory.create(tenant_id=agent.tenant_id)

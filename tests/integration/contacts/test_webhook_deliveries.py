@@ -17,7 +17,7 @@ from tests.integration.contacts.webhook_posts import (
     deliveries_of,
     emit_goals,
     make_due,
-    make_webhook,
+    post_first,
     reload,
     resend,
     run_posts,
@@ -29,9 +29,7 @@ from tests.support.threads import await_blocked_session, in_own_connection
 def test_a_resend_locks_the_webhook_before_the_delivery(
     agent: Agent, messages: list[TaskMessage], web: WebReceiver
 ) -> None:
-    webhook = make_webhook(agent, web.url).webhook
-    emit_goals(agent, "first")
-    run_posts(messages)
+    webhook = post_first(agent, messages, web)
     (delivery,) = deliveries_of(webhook)
     with tenant_transaction(agent.tenant_id):
         # Like a deletion, which locks the deliveries after their webhook.
@@ -46,10 +44,7 @@ def test_a_resend_locks_the_webhook_before_the_delivery(
 def test_each_request_has_one_row_in_the_log(
     agent: Agent, messages: list[TaskMessage], web: WebReceiver
 ) -> None:
-    webhook = make_webhook(agent, web.url).webhook
-    web.statuses = [503]
-    emit_goals(agent, "first")
-    run_posts(messages)
+    webhook = post_first(agent, messages, web, 503)
     (delivery,) = deliveries_of(webhook)
     assert (delivery.status, delivery.attempts) == ("retrying", 1)
     assert "answered 503" in delivery.error
@@ -71,9 +66,7 @@ def test_each_request_has_one_row_in_the_log(
 def test_a_confirmed_delivery_is_sent_again_alone(
     agent: Agent, messages: list[TaskMessage], web: WebReceiver
 ) -> None:
-    webhook = make_webhook(agent, web.url).webhook
-    emit_goals(agent, "first")
-    run_posts(messages)
+    webhook = post_first(agent, messages, web)
     emit_goals(agent, "second")
     run_posts(messages)
     position = reload(webhook).position
@@ -103,9 +96,7 @@ def test_a_confirmed_delivery_is_sent_again_alone(
 def test_a_delivery_without_its_signals_fails(
     agent: Agent, messages: list[TaskMessage], web: WebReceiver
 ) -> None:
-    webhook = make_webhook(agent, web.url).webhook
-    emit_goals(agent, "first")
-    run_posts(messages)
+    webhook = post_first(agent, messages, web)
     with tenant_transaction(agent.tenant_id):
         HookDelivery.objects.update(begin=f"{0:032x}.0", end=f"{1:032x}.0")
     resend(deliveries_of(webhook)[0])
@@ -117,10 +108,7 @@ def test_a_delivery_without_its_signals_fails(
 def test_a_failed_request_without_its_signals_is_not_retried(
     agent: Agent, messages: list[TaskMessage], web: WebReceiver
 ) -> None:
-    webhook = make_webhook(agent, web.url).webhook
-    web.statuses = [503]
-    emit_goals(agent, "first")
-    run_posts(messages)
+    webhook = post_first(agent, messages, web, 503)
     with tenant_transaction(agent.tenant_id):
         # As if the signals were deleted: they are not read again.
         SignalWebhook.objects.update(position=F("failed_end"))
@@ -135,9 +123,7 @@ def test_a_failed_request_without_its_signals_is_not_retried(
 def test_a_paused_webhook_sends_nothing_again(
     agent: Agent, messages: list[TaskMessage], web: WebReceiver
 ) -> None:
-    webhook = make_webhook(agent, web.url).webhook
-    emit_goals(agent, "first")
-    run_posts(messages)
+    webhook = post_first(agent, messages, web)
     with tenant_transaction(agent.tenant_id):
         switch_webhook(webhook_id=webhook.id, active=False, actor="test")
     with pytest.raises(TransitionIllegal, match="resume it first"):

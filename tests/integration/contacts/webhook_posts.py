@@ -17,7 +17,7 @@ from apps.queues import Task, TaskMessage
 from apps.signals.services.emission import emit
 from apps.tenants.scope import OPS, tenant_transaction
 from arbor.signals import Signal, SignalName
-from tests.integration.contacts.receivers import Request
+from tests.integration.contacts.receivers import Request, WebReceiver
 
 
 def make_webhook(agent: Agent, url: str, **options: Any) -> WebhookWithSecret:
@@ -51,6 +51,15 @@ def run_posts(messages: list[TaskMessage]) -> list[int]:
             )
         )
     return posted
+
+
+def post_first(agent: Agent, messages: list[TaskMessage], web: WebReceiver, *statuses: int) -> SignalWebhook:
+    """Create a webhook, post a signal, "first", to it, and return it; the receiver answers with the statuses, then with 204."""
+    webhook = make_webhook(agent, web.url).webhook
+    web.statuses = [*statuses]
+    emit_goals(agent, "first")
+    run_posts(messages)
+    return webhook
 
 
 def reload(webhook: SignalWebhook) -> SignalWebhook:

@@ -16,10 +16,10 @@ from apps.audit.models import AuditAction, AuditEvent, PlatformEvent
 from apps.authority.models import ActionApproval, CapabilityUse
 from apps.authority.services.grants import grant_capability, revoke_capability
 from apps.calls.models import DailyUsage, ExternalCall, LedgerEntry
-from apps.contacts.models import ChatMessage, HookDelivery, OutboxMessage
+from apps.contacts.models import ChatMessage, ChatSession, HookDelivery, OutboxMessage, PartialReply
 from apps.fleet import authority_history, history
 from apps.fleet.goal_history import RETAINED_NOTES
-from apps.fleet.history import RETAINED_HEARTBEATS, sweep_history
+from apps.fleet.history import RETAINED_HEARTBEATS, history_sizes, sweep_history
 from apps.goals.models import Goal, Intent, Plan, PlanStep, ProgressNote
 from apps.heartbeats.models import Heartbeat
 from apps.heartbeats.services.reports.replay import read_recorded_heartbeat
@@ -285,6 +285,24 @@ def test_old_audit_records_leave_a_record_of_their_deletion(tenant: Tenant) -> N
         deletion = AuditEvent.objects.get(action=AuditAction.AUDIT_DELETED)
         assert deletion.detail["actions"] == {"denied": 2}
         assert AuditEvent.objects.filter(action="denied").count() == 1
+
+
+def test_one_deleted_audit_record_is_recorded_as_one(tenant: Tenant) -> None:
+    add_audit(tenant, LONG_AGO)
+    assert sweep_history().done == 1
+    with tenant_transaction(tenant.id):
+        deletion = AuditEvent.objects.get(action=AuditAction.AUDIT_DELETED)
+    assert deletion.message.startswith("deleted 1 audit record from ")
+
+
+def test_the_size_of_history_includes_what_goes_with_a_record(tenant: Tenant) -> None:
+    with connections[OPS].cursor() as cursor:
+        cursor.execute(
+            "SELECT sum(pg_total_relation_size(name::regclass)) FROM unnest(%s::text[]) AS name",
+            [[model._meta.db_table for model in (ChatSession, ChatMessage, PartialReply)]],
+        )
+        (size,) = cursor.fetchone()
+    assert history_sizes()[Record.CONVERSATIONS] == size
 
 
 def test_no_clock_that_runs_ahead_deletes_an_audit_record(tenant: Tenant) -> None:

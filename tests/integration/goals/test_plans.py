@@ -11,7 +11,9 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from apps.agents.models import Agent, Percept
+from apps.audit.models import AuditEvent
 from apps.goals.models import Goal, Intent, Plan, PlanStep, Satisfaction
+from apps.goals.services.acts import abandon_latest_plan, plan_goal
 from apps.goals.services.backlogs import lock_backlog, save_backlog
 from apps.goals.services.goals import (
     abandon_plan,
@@ -49,6 +51,14 @@ def test_a_plan_commits_three_steps_at_a_time(agent_id: UUID) -> None:
     save_backlog(backlog)
     assert intents(goal) == [("a", "completed"), ("b", "pending"), ("c", "pending"), ("d", "pending")]
     assert plan.status == PlanStatus.ACTIVE
+
+
+def test_a_plan_of_one_step_is_audited_as_one(agent_id: UUID) -> None:
+    goal = create_goal(agent_id=agent_id, title="Map", source=ASKED)
+    plan_goal(agent_id=agent_id, goal_id=goal.id, draft=draft_of("a"), as_draft=False, actor="test")
+    abandon_latest_plan(agent_id=agent_id, goal_id=goal.id, reason=" too\nlate ", actor="test")
+    messages = AuditEvent.objects.order_by("id").values_list("message", flat=True)
+    assert list(messages) == ["planned goal 'Map' in 1 step", "gave up the plan of goal 'Map': too\nlate"]
 
 
 def test_a_goal_has_one_active_plan_which_grows(agent_id: UUID) -> None:

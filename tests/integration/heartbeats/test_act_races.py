@@ -43,6 +43,7 @@ from tests.support.races import none_if_refused, race
 
 PAIRS = [
     ("promote", "purge"),
+    ("purge", "heartbeat"),
     ("promote", "restore_seed"),
     ("promote", "destroy"),
     ("approve", "destroy"),

@@ -47,6 +47,12 @@ def test_a_tick_that_does_nothing_costs_one(runtime: AgentRuntime, agent: Agent,
     assert runtime.nop_count(agent.id) == 2
 
 
+def test_a_cycle_of_one_tick_is_audited_as_one(agent: Agent) -> None:
+    with tenant_transaction(agent.tenant_id):
+        allocate(agent_id=agent.id, ticks=1, actor="test")
+        assert AuditEvent.objects.filter(message=f"gave {agent.name} a cycle of 1 tick").exists()
+
+
 def test_a_cycle_ends_uncharged_when_the_model_is_out_of_reach(
     runtime: AgentRuntime, agent: Agent, scripted: Script
 ) -> None:

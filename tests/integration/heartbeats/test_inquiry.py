@@ -131,7 +131,7 @@ def test_a_deep_inquiry_recalls_searches_more_and_is_judged(
     [
         ({"": WebFailed("the search answered 500")}, PAGES, "the search answered 500"),
         ({"": []}, PAGES, "nothing was found for"),
-        ({"": [SearchResult(url=REEF)]}, {}, f"none of 1 pages could be read: {REEF} answered 404"),
+        ({"": [SearchResult(url=REEF)]}, {}, f"the only page could not be read: {REEF} answered 404"),
     ],
 )
 def test_an_inquiry_without_results_fails_and_stores_no_memory(

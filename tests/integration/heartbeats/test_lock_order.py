@@ -27,8 +27,12 @@ from apps.fleet.lifecycle import destroy_agent
 from apps.fleet.policy import set_policy
 from apps.heartbeats.services.calls.calls import execute_call
 from apps.memories.models import BufferItem, Memory
+from apps.memories.services.embedding import backlog
+from apps.memories.services.embedding.backlog import embed_backlog
+from apps.memories.services.embedding.reembed import switch_model
 from apps.memories.services.graph.neighborhoods import refresh_batch
 from apps.memories.services.retention.archive import archive, purge, restore
+from apps.memories.services.retention.buffer import BufferSearch, add_buffer_items, search_buffers
 from apps.memories.services.store.remember import remember, store
 from apps.memories.services.store.term_counts import lock_minds
 from apps.selves.models import Belief, Proposal
@@ -36,7 +40,9 @@ from apps.selves.services.beliefs import confirm_belief
 from apps.selves.services.decisions import ProposalVerdict, decide_proposal, decide_proposals
 from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
-from arbor.errors import NotFound, TransitionIllegal
+from arbor.embedding.models import REFUSED, EmbeddingModel
+from arbor.errors import EmbeddingFailed, NotFound, TransitionIllegal
+from arbor.memory.buffer import NewBufferItem
 from arbor.memory.values import NewMemory
 from arbor.selves.proposals import ProposalKind
 from tests.factories.approvals import ActionApprovalFactory
@@ -51,6 +57,8 @@ from tests.support.races import none_if_refused, race
 from tests.support.threads import await_blocked_session, in_own_connection
 
 ROUNDS = 4
+#: The text of a buffer item.
+ITEM = "A parcel came."
 
 
 @pytest.mark.parametrize(
@@ -137,6 +145,93 @@ def test_a_promotion_waits_for_the_schedule_with_no_item_locked(agent: Agent) ->
     thread.join(20)
     with tenant_transaction(agent.tenant_id):
         assert BufferItem.objects.get(id=writers.item_id).promoted_to_id is not None
+
+
+def _purge_memory(agent: Agent) -> Operation:
+    memory_id = UUID(store_memory(agent, ITEM))
+    with tenant_transaction(agent.tenant_id):
+        archive(memory_ids=[memory_id], reason="test", actor=ANN)
+    return _in_tenant(agent, purge, memory_ids=[memory_id], reason="test", actor=ANN)
+
+
+def _switch_embedder(agent: Agent) -> Operation:
+    with tenant_transaction(agent.tenant_id):
+        BufferItem.objects.filter(agent_id=agent.id).update(embedding_model=f"{REFUSED}wordllama")
+    shorter = EmbeddingModel(name="wordllama", dimension=64)
+    return _in_tenant(agent, switch_model, agent_id=agent.id, model=shorter, actor=ANN, leave_missing=True)
+
+
+def _refuse_item(_: Agent) -> Operation:
+    return embed_backlog
+
+
+#: Functions that prepare an operation on an agent's buffer item.
+ITEM_WRITERS = pytest.mark.parametrize("writer", [_purge_memory, _switch_embedder, _refuse_item])
+
+
+@pytest.fixture
+def refusing_embedder(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the embedder refuse each text of the backlog."""
+
+    def refuse(**_: object) -> None:
+        raise EmbeddingFailed("the text cannot be embedded")
+
+    monkeypatch.setattr(backlog, "embed_texts", refuse)
+
+
+def _add_item(agent: Agent) -> UUID:
+    with tenant_transaction(agent.tenant_id):
+        return add_buffer_items(agent_id=agent.id, items=[NewBufferItem(content=ITEM)])[0]
+
+
+def _use_items(agent: Agent) -> None:
+    """Lock what a heartbeat locks before it stores memories: the schedule, and the items that it finds, to count their use."""
+    lock_schedule(agent.id)
+    (found,) = search_buffers([BufferSearch(agent_id=agent.id, text=ITEM, counts=True)])
+    assert [item.content for item in found] in ([ITEM], [])
+
+
+@ITEM_WRITERS
+def test_a_writer_of_items_waits_for_a_heartbeat_with_no_mind_locked(
+    agent: Agent, refusing_embedder: None, writer: Callable[[Agent], Operation]
+) -> None:
+    item_id, operation = _add_item(agent), writer(agent)
+    with tenant_transaction(agent.tenant_id):
+        _use_items(agent)
+        thread = in_own_connection(operation)
+        await_blocked_session()
+        with connection.cursor() as cursor:
+            cursor.execute("SET LOCAL lock_timeout = '2s'")
+        lock_minds([agent.id])
+    thread.join(20)
+    with tenant_transaction(agent.tenant_id):
+        item = BufferItem.objects.filter(id=item_id).first()
+    if writer is _purge_memory:
+        assert item is None
+    else:
+        assert item is not None
+        assert (item.accesses, item.embedding) == (1, None)
+        assert item.embedding_model.startswith(REFUSED) is (writer is _refuse_item)
+
+
+@ITEM_WRITERS
+def test_a_writer_of_items_and_a_heartbeat_end_in_either_order(
+    tenant: Tenant,
+    new_agent: Callable[..., Agent],
+    refusing_embedder: None,
+    writer: Callable[[Agent], Operation],
+) -> None:
+    for number in range(ROUNDS):
+        agent = new_agent(tenant, f"Vega {number}")
+        _add_item(agent)
+
+        def store_after_use(agent: Agent = agent) -> None:
+            with tenant_transaction(agent.tenant_id):
+                _use_items(agent)
+                lock_minds([agent.id])
+
+        operations = [store_after_use, writer(agent)]
+        race(*(operations if number % 2 else reversed(operations)))
 
 
 def test_a_change_of_limits_waits_for_the_schedule_first(agent: Agent) -> None:

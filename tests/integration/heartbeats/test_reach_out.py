@@ -40,7 +40,9 @@ def reply_reaching_out(
     content: str = "The reef is charted.", action: str = "reach_out_user", **params: Any
 ) -> str:
     """Return a reply that reaches out."""
-    params = {"intent": "they asked for it", "content": content, **params}
+    if action != "reach_out_agent":
+        params["intent"] = "they asked for it"
+    params["content"] = content
     return reply_of(action_of(action, **params), thinking="They should know.")
 
 

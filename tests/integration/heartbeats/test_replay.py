@@ -85,7 +85,7 @@ def test_a_replay_shows_each_difference_and_its_place(recorded: Heartbeat) -> No
 
 def test_a_record_of_another_version_is_refused(recorded: Heartbeat) -> None:
     change_record(recorded, situation={**recorded.situation, "energy": "plenty"})
-    with pytest.raises(Invalid, match=r"recorded by another version of Arbor.*energy"):
+    with pytest.raises(Invalid, match=r"recorded by another version of Arbor.*energy.*; 1 fault\)"):
         replay_of(recorded)
 
 

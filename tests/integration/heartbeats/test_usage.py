@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, tzinfo
 from decimal import Decimal
 from threading import Thread
 from typing import Any
@@ -16,6 +17,7 @@ from apps.agents.models import Agent, HeartbeatSchedule
 from apps.audit.models import AuditAction, AuditEvent
 from apps.calls.models import DailyUsage
 from apps.calls.services import usage
+from apps.calls.services.usage import tenant_used
 from apps.fleet.administration import limit_tenant
 from apps.goals.models import Goal, Satisfaction
 from apps.goals.services.goals import create_goal
@@ -66,6 +68,24 @@ def create_survival_goal(agent: Agent) -> Goal:
             layer=GoalLayer.TASK,
             rule="survival",
         )
+
+
+def test_the_sum_of_a_tenant_is_not_that_of_the_day_before(
+    agent: Agent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class _Tomorrow(datetime):
+        @classmethod
+        def now(cls, tz: tzinfo | None = None) -> _Tomorrow:
+            return cls.fromtimestamp(time.time(), tz) + timedelta(days=1)
+
+    monkeypatch.setattr(usage, "TENANT_SUM_CACHED_S", 600.0)
+    set_usage(agent, tokens=100)
+    with tenant_transaction(agent.tenant_id):
+        assert tenant_used().tokens == 100
+        DailyUsage.objects.update(day=datetime.now(UTC).date() - timedelta(days=1))
+        assert tenant_used().tokens == 100
+        monkeypatch.setattr(usage, "datetime", _Tomorrow)
+        assert tenant_used().tokens == 0
 
 
 def test_usage_is_counted_once_for_each_heartbeat_and_call(

@@ -255,6 +255,23 @@ def test_the_job_locks_a_document_before_its_passages(add: Add, index: Index, re
     assert lock < write
 
 
+def test_the_job_stores_the_vectors_of_a_step_by_one_statement(
+    add: Add, index: Index, remote: RemoteEmbedder
+) -> None:
+    document = add(content=LONG).document
+    remote.away = True
+    index(document)
+    remote.away = False
+    with CaptureQueriesContext(connections[APP]) as statements:
+        index_due_documents()
+    stored = passages_of(document)
+    assert len(stored) > 8
+    expected = remote.embed([passage.context for passage in stored])
+    np.testing.assert_allclose([np.asarray(passage.embedding) for passage in stored], expected, atol=1e-3)
+    assert {passage.embedding_model for passage in stored} == {reread(document).embedding_model}
+    assert sum(query["sql"].startswith('UPDATE "knowledge_passage"') for query in statements) == 1
+
+
 def test_passages_are_found_by_words_while_the_embedder_fails(
     add: Add, index: Index, remote: RemoteEmbedder, tenant: Tenant
 ) -> None:
@@ -263,7 +280,7 @@ def test_passages_are_found_by_words_while_the_embedder_fails(
     indexed = index(document)
     assert indexed is not None
     assert indexed.status is IndexingStatus.INDEXED
-    assert "found by words alone until they are embedded" in indexed.error
+    assert "found by words alone until embedded" in indexed.error
     assert all(passage.embedding is None and passage.searchable for passage in passages_of(document))
     assert reread(document).embedded == 0
     index_due_documents()
@@ -290,7 +307,7 @@ def test_a_text_that_the_embedder_refuses_is_marked(add: Add, index: Index, remo
     stored = reread(document)
     assert stored.embedded + stored.refused == stored.passages
     assert (stored.refused, passages[2].is_refused, passages[2].is_embedded) == (1, True, False)
-    assert stored.error.startswith("1 passages are found by words alone, as the embedder refuses them: ")
+    assert stored.error.startswith("1 passage is found by words alone, refused by the embedder: ")
     asked = len(remote.asked)
     index_due_documents()
     assert len(remote.asked) == asked

@@ -344,7 +344,9 @@ def test_a_failed_call_is_retried_when_a_person_asks(agent: Agent, fleet: Fleet,
         assert failed.reason.startswith("ReplyInvalid: expected a JSON object")
         assert retry_failed_maintenance_calls(actor="cli:ann", agent_id=agent.id) == 1
         assert retry_failed_maintenance_calls(actor="cli:ann") == 0
-        assert AuditEvent.objects.get(actor="cli:ann").detail == {"purposes": {"summarize": 1}}
+        event = AuditEvent.objects.get(actor="cli:ann")
+        assert event.message == "requested new calls for 1 failed maintenance call"
+        assert event.detail == {"purposes": {"summarize": 1}}
         assert failed_maintenance_calls() == []
     scripted(SUMMARY)
     maintain_episodes()

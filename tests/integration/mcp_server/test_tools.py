@@ -20,13 +20,15 @@ from apps.contacts.services.chat import answer_turn, open_session
 from apps.fleet.identities import suspend_identity
 from apps.heartbeats.services.calls.calls import execute_call
 from apps.heartbeats.services.inline import run_heartbeat_now
+from apps.heartbeats.services.processes import fleet_model
 from apps.knowledge.services.categories import set_categories
 from apps.mcp_server import callers
-from apps.mcp_server.tools import TOOLS
+from apps.mcp_server.tools import TOOLS, goals
 from apps.memories.models import Memory, MemoryAccess
 from apps.selves.services.proposals import propose
 from apps.tenants.models import Role, Tenant
-from apps.tenants.scope import APP, tenant_transaction
+from apps.tenants.scope import APP, OPS, tenant_transaction
+from arbor.goals.values import NOTE_LENGTH
 from arbor.selves.proposals import NewProposal, ProposalKind
 from tests.factories.knowledge import DocumentFactory, DocumentVersionFactory
 from tests.factories.memories import MemoryFactory
@@ -150,12 +152,27 @@ class TestGoals:
     def test_a_goal_is_added_and_completed(self, client: InProcessClient, tenant: Tenant) -> None:
         goal = client.tool("add_goal", title="Find the ford", state="active")
         assert client.tool("update_goal", goal="find the ford", note="Half.", progress=0.5)["fraction"] == 0.5
+        client.tool("update_goal", goal=goal["id"], note="x" * NOTE_LENGTH)
         done = client.tool("update_goal", goal=goal["id"], progress=1.0)
         assert done["state"] == "completed"
         assert "Find the ford" not in [line["title"] for line in client.tool("list_goals")["goals"]]
         closed = client.tool("list_goals", closed=True)["goals"]
         assert ("Find the ford", "completed") in [(line["title"], line["state"]) for line in closed]
         assert audited_messages(tenant)[0] == "added goal 'Find the ford', queued"
+
+    def test_closed_goals_are_bounded(self, client: InProcessClient, monkeypatch: pytest.MonkeyPatch) -> None:
+        for title in ("Find the ford", "Find the bridge"):
+            client.tool("add_goal", title=title)
+            client.tool("update_goal", goal=title, state="abandoned", reason="It is dry.")
+        listed = client.tool("list_goals", closed=True)
+        assert {line["title"] for line in listed["goals"]} >= {"Find the ford", "Find the bridge"}
+        assert not listed["more"]
+        monkeypatch.setattr(goals, "MAX_CLOSED", 1)
+        listed = client.tool("list_goals", closed=True)
+        assert [line["title"] for line in listed["goals"] if line["state"] == "abandoned"] == [
+            "Find the bridge"
+        ]
+        assert listed["more"]
 
     def test_the_state_that_a_goal_has_may_be_named_with_a_reason(self, client: InProcessClient) -> None:
         goal = client.tool("add_goal", title="Find the ford")
@@ -259,6 +276,13 @@ class TestHeartbeats:
     def test_health_counts_agents(self, client: InProcessClient) -> None:
         health = client.tool("show_health")
         assert (health["agents"]["active"], health["workers_alive"]) == (1, False)
+
+    def test_health_names_the_default_model_of_the_tenant(
+        self, client: InProcessClient, tenant: Tenant
+    ) -> None:
+        assert client.tool("show_health")["model"] == fleet_model()
+        Tenant.objects.using(OPS).filter(id=tenant.id).update(default_model="openai/gpt-6-luna")
+        assert client.tool("show_health")["model"] == "openai/gpt-6-luna"
 
 
 class TestProposals:

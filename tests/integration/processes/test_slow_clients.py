@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from config.cli.installation import web
 from config.cli.installation.web import MAX_BODY_BYTES, MAX_HEAD_BYTES, THREADS, RequestRefused, missing_bytes
 from config.servers.ports import free_port
 
@@ -38,6 +39,24 @@ def application(environ, start_response):
 web.Console.load = lambda self: application
 web.serve(host="127.0.0.1", port=int(sys.argv[1]), processes=1)
 """
+
+
+@pytest.mark.parametrize(
+    ("host", "address"),
+    [
+        ("127.0.0.1", ("127.0.0.1", 8000)),
+        ("localhost", ("localhost", 8000)),
+        ("::1", ("::1", 8000)),
+        ("[::1]", ("::1", 8000)),
+    ],
+)
+def test_the_console_listens_on_addresses_of_both_kinds(
+    host: str, address: tuple[str, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    served: list[list[tuple[str, int]]] = []
+    monkeypatch.setattr(web.Console, "run", lambda console: served.append(console.cfg.address))
+    web.serve(host=host, port=8000, processes=1)
+    assert served == [[address]]
 
 
 def connect(port: int) -> socket.socket:

@@ -163,14 +163,25 @@ def test_a_part_that_ended_restarts_while_the_others_run_on() -> None:
     assert "with code 7; starting again in 1 s" in run.log
 
 
-def test_a_killed_part_restarts() -> None:
+@pytest.mark.parametrize(
+    ("number", "name"),
+    [
+        (signal.SIGKILL, "SIGKILL"),
+        pytest.param(
+            getattr(signal, "SIGRTMIN", 0) + 1,
+            str(getattr(signal, "SIGRTMIN", 0) + 1),
+            marks=pytest.mark.skipif(not hasattr(signal, "SIGRTMIN"), reason="no real-time signals"),
+        ),
+    ],
+)
+def test_a_killed_part_restarts(number: int, name: str) -> None:
     def kill_once(parts: Parts) -> bool:
         web = parts["web"]
         if web["status"] == PartStatus.READY and web["restarts"] == 0:
-            os.kill(web["pid"], signal.SIGKILL)
+            os.kill(web["pid"], number)
         return bool(web["status"] == PartStatus.READY and web["restarts"] == 1)
 
-    assert "by signal SIGKILL" in Run(sleeping("web"), until=kill_once).log
+    assert f"by signal {name};" in Run(sleeping("web"), until=kill_once).log
 
 
 def test_a_part_that_keeps_ending_is_in_a_crash_loop(monkeypatch: pytest.MonkeyPatch) -> None:

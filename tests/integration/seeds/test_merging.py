@@ -59,6 +59,27 @@ def test_knowledge_becomes_memories_and_beliefs_proposals(world: World, export: 
     assert (again.memories, again.known["memories"]) == (0, report.memories)
 
 
+def test_memories_that_become_one_count_once(world: World, export: Export) -> None:
+    with tenant_transaction(world.tenant.id):
+        for session in ("Monday", "Tuesday"):
+            MemoryFactory(
+                agent=world.agent, type=MemoryType.SEMANTIC, content="Ice bears a cart.", session=session
+            )
+        receiver = AgentFactory(name="Receiver")
+
+    report = merge_seed(
+        tenant_id=world.tenant.id,
+        agent_id=receiver.id,
+        seed=verify_seed(export(world.agent.id)),
+        options=MergeOptions(),
+        actor="cli:ann",
+    )
+
+    with tenant_transaction(world.tenant.id):
+        assert report.memories == Memory.objects.filter(agent=receiver).count()
+        assert Memory.objects.filter(agent=receiver, content="Ice bears a cart.").count() == 1
+
+
 def test_merged_memories_expire_and_decay_as_in_the_seed(world: World, export: Export) -> None:
     soon = datetime.now(UTC) + timedelta(days=3)
     with tenant_transaction(world.tenant.id):

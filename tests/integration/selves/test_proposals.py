@@ -15,7 +15,8 @@ from apps.selves.models import Belief, IdentityAspect, Proposal, SelfChange
 from apps.selves.services.aspects import add_aspect
 from apps.selves.services.beliefs import add_belief
 from apps.selves.services.beliefs import revise_belief as revise_by_hand
-from apps.selves.services.decisions import ProposalVerdict, decide_proposals
+from apps.selves.services.changes import REASON_LENGTH
+from apps.selves.services.decisions import ProposalVerdict, decide_proposal, decide_proposals
 from apps.selves.services.preferences import set_preference
 from apps.selves.services.proposals import accept, defer, propose, reject, revise_belief
 from apps.tenants.models import Tenant
@@ -114,6 +115,15 @@ def test_several_decisions_lock_their_agents_once(agent: Agent, verdict: Proposa
     # A savepoint and its end, the lock and the update of the proposal, its signal and its audit record.
     if verdict is not ProposalVerdict.ACCEPT:
         assert len(four) - len(two) == 2 * 6
+
+
+@pytest.mark.parametrize("reason", ["x" * (REASON_LENGTH + 1), "no\0"])
+def test_a_single_decision_checks_its_reason(agent: Agent, reason: str) -> None:
+    proposal = store_proposal(agent)
+    with pytest.raises(Invalid, match="a reason must"):
+        decide_proposal(
+            proposal_id=proposal.id, decision=ProposalVerdict.REJECT, decided_by="cli:ann", reason=reason
+        )
 
 
 def test_a_repeated_proposal_is_stored_once(agent: Agent) -> None:

@@ -18,7 +18,7 @@ from apps.selves.models import Belief, IdentityAspect, SelfChange
 from apps.selves.services import aspects, beliefs
 from apps.selves.services.alignment import alignments, resonance_of, update_trust_of_ends
 from apps.selves.services.aspects import add_aspect, drop_aspect, revise_aspect
-from apps.selves.services.beliefs import add_belief, drop_belief, revise_belief
+from apps.selves.services.beliefs import add_belief, change_filters, drop_belief, revise_belief
 from apps.selves.services.boundaries import add_boundary, remove_boundary
 from apps.selves.services.preferences import set_preference, unset_preference
 from apps.selves.services.proposals import accept, propose
@@ -196,6 +196,19 @@ def test_wrong_input_changes_nothing(agent: Agent) -> None:
     assert len(audit_messages(agent)) == 1
 
 
+@pytest.mark.parametrize("reason", ["x" * 501, "no\0"])
+def test_a_reason_that_no_record_stores_is_refused(agent: Agent, reason: str) -> None:
+    with tenant_transaction(agent.tenant_id):
+        belief, aspect = BeliefFactory(agent=agent), IdentityAspectFactory(agent=agent)
+        with pytest.raises(Invalid, match="a reason must"):
+            drop_belief(belief_id=belief.id, actor=ACTOR, reason=reason)
+        with pytest.raises(Invalid, match="a reason must"):
+            drop_aspect(aspect_id=aspect.id, actor=ACTOR, reason=reason)
+        with pytest.raises(Invalid, match="a reason must"):
+            change_filters(belief_id=belief.id, added=None, actor=ACTOR, reason=reason)
+        assert Belief.objects.get(id=belief.id).status == BeliefStatus.HELD
+
+
 def test_a_self_is_bounded(agent: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(beliefs, "MAX_BELIEFS", 1)
     monkeypatch.setattr(aspects, "MAX_ASPECTS", 1)
@@ -205,7 +218,7 @@ def test_a_self_is_bounded(agent: Agent, monkeypatch: pytest.MonkeyPatch) -> Non
         IdentityAspectFactory(agent=agent)
         with pytest.raises(LimitReached, match="at most 1 beliefs"):
             add_belief(agent_id=agent.id, belief=ICE, actor=ACTOR)
-        with pytest.raises(LimitReached, match="at most 1 aspects"):
+        with pytest.raises(LimitReached, match="at most 1 aspects besides traits, values and capabilities"):
             add_aspect(agent_id=agent.id, aspect=MAPS, actor=ACTOR)
 
 

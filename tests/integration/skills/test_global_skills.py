@@ -178,3 +178,6 @@ def test_the_doctor_names_files_and_withdrawn_skills(agent: Agent, write_skill: 
     assert finding.verdict is CheckVerdict.WARN
     assert "used by agents, but without a file: lamps" in finding.detail
     assert "ropes/SKILL.md: the skill has 1 fault" in finding.detail
+    with tenant_transaction(agent.tenant_id):
+        add_skill(text=skill_text("lamps", "Locally."), actor=ACTOR)
+    assert "used by agents" not in check_skills().detail

@@ -93,6 +93,9 @@ def test_a_version_that_comes_back_is_measured_again(
         latest = find_skill("lamps").digest
     set_window(128_000)
     assert come_back() == [["lamps", latest]]
+    with tenant_transaction(agent.tenant_id):
+        event = AuditEvent.objects.filter(message__startswith="the global skill lamps").latest("id")
+    assert event.message == "the global skill lamps is back unchanged"
 
 
 def test_an_agent_that_chooses_during_a_load_is_measured(
@@ -221,6 +224,19 @@ def test_the_installations_model_is_checked_as_a_default(full_agent: Agent, tena
     with pytest.raises(LimitReached, match=r"agent Ada: the skills take 11,"):
         set_default_model(tenant_id=tenant.id, model="", actor=ACTOR)
     assert Tenant.objects.using(OPS).get(id=tenant.id).default_model == "reflex/default"
+
+
+def test_a_refused_default_names_the_first_agents(
+    full_agent: Agent, tenant: Tenant, new_agent: Callable[..., Agent], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tenant_models, "_FAULTS_NAMED", 1)
+    for name in ("Bo", "Cy"):
+        other = new_agent(tenant, name)
+        with tenant_transaction(tenant.id):
+            choose_skills(agent_id=other.id, names=["lamps"], actor=ACTOR)
+    with pytest.raises(LimitReached, match=r"agent Ada: the skills take 11,.*; and so of 2 more$") as refusal:
+        set_default_model(tenant_id=tenant.id, model="", actor=ACTOR)
+    assert "agent Bo" not in str(refusal.value)
 
 
 def test_a_key_can_be_removed_though_skills_no_longer_fit(

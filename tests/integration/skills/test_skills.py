@@ -16,10 +16,10 @@ from apps.knowledge.services.skills import (
     add_skill,
     delete_skill,
     find_skill,
+    latest_versions,
     list_skills,
     replace_skill,
     text_of,
-    versions_of,
 )
 from apps.signals.services.reading import SignalFilter, read_signals
 from apps.tenants.models import Tenant
@@ -44,8 +44,8 @@ def test_a_skill_has_unchanging_versions() -> None:
     assert replace_skill(text=skill_text("lamps", "Dim them.", version="2"), actor=ACTOR) == second
     back = replace_skill(text=skill_text("lamps"), actor=ACTOR)
     assert (first.digest, first.origin) == (back.digest, SkillOrigin.TENANT)
-    versions = versions_of(find_skill("lamps"))
-    assert [(version.version, version.created_by, version.is_current) for version in versions] == [
+    versions = latest_versions(find_skill("lamps"))
+    assert [(version.version, version.created_by, version.is_current) for version in versions.shown] == [
         ("2", "user:ada", False),
         ("1", ACTOR, True),
     ]

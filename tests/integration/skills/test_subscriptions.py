@@ -218,6 +218,7 @@ def test_subscriptions_cost_two_statements(fleet: Fleet, agent: Agent, peer: Age
     ("wanted", "fault"),
     [
         (NewSubscription(names=[], source=SignalSource.OWN), "has 1 to 20 names"),
+        (NewSubscription(names=["m" * 1_000], source=SignalSource.OWN), "characters, got 1,000$"),
         (NewSubscription(names=["memory.nothing"], source=SignalSource.OWN), "there is no signal"),
         (NewSubscription(names=["memory.goal_*"], source=SignalSource.SHARED), "all others about one agent"),
         (

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import nullcontext
+from datetime import timedelta
 from typing import Any, ClassVar
 from uuid import uuid4
 
 import psycopg
 import pytest
 from django.core.management import call_command
-from django.db import OperationalError, ProgrammingError, connection, connections, models
+from django.db import OperationalError, ProgrammingError, connection, connections, models, transaction
 from django.test.utils import isolate_apps
 
 from apps.agents.models import Agent
@@ -24,12 +25,12 @@ from apps.tenants.scope import OWNER
 from config.servers.postgres import EmbeddedPostgres
 from tests.integration.tenancy.conftest import fetch_raw
 
-#: All tables, views and the like outside PostgreSQL's own schemas that have a column `tenant_id`.
+#: All tables, views and the like outside PostgreSQL's own schemas that have a column `tenant_id`, without temporary ones.
 WITH_TENANT = (
     "SELECT c.oid, c.relname, c.relkind::text, c.relrowsecurity AND c.relforcerowsecurity FROM pg_class c"
     " JOIN pg_namespace n ON n.oid = c.relnamespace JOIN pg_attribute a ON a.attrelid = c.oid"
     " WHERE a.attname = 'tenant_id' AND c.relkind IN ('r', 'p', 'v', 'm', 'f')"
-    " AND n.nspname NOT IN ('pg_catalog', 'information_schema') ORDER BY 2"
+    " AND c.relpersistence <> 't' AND n.nspname NOT IN ('pg_catalog', 'information_schema') ORDER BY 2"
 )
 #: Each key or reference with its columns in order; a reference with the columns of the other table as well.
 KEYS = (
@@ -284,6 +285,61 @@ def test_tables_are_protected_after_deadlocks(
     with nullcontext() if passes else pytest.raises(OperationalError, match="deadlock"):
         assert protect() == []
     connections[OWNER].close()
+
+
+def test_protecting_again_locks_no_table_against_writers(database: None) -> None:
+    protect()
+    with transaction.atomic(using=OWNER):
+        protect()
+        assert _locked_tables() == set()
+    connections[OWNER].close()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "ALTER POLICY tenant_isolation ON memories_memory USING (true)",
+        "ALTER POLICY tenant_isolation ON memories_memory TO arbor_ops",
+        "DROP POLICY operations ON memories_memory",
+        "ALTER TABLE memories_memory NO FORCE ROW LEVEL SECURITY",
+    ],
+)
+def test_a_protection_that_somebody_changed_is_restored_alone(database: None, change: str) -> None:
+    before = fetch_raw(CATALOG)
+    with connections[OWNER].cursor() as cursor:
+        cursor.execute(change)
+    assert fetch_raw(CATALOG) != before
+    with transaction.atomic(using=OWNER):
+        protect()
+        assert _locked_tables() == {"memories_memory"}
+    connections[OWNER].close()
+    assert fetch_raw(CATALOG) == before
+
+
+def test_a_policy_of_another_setting_is_replaced(database: None, settings: Any) -> None:
+    def read_policies() -> dict[Any, Any]:
+        return {table: using for table, name, *_, using, _ in fetch_raw(POLICIES) if name == "deleted_by_age"}
+
+    before = read_policies()
+    ages = settings.ARBOR_HISTORY_AGES
+    settings.ARBOR_HISTORY_AGES = {record: timedelta(days=1234) for record in ages}
+    protect()
+    assert all("1234 days" in using or "29616:00:00" in using for using in read_policies().values())
+    settings.ARBOR_HISTORY_AGES = ages
+    protect()
+    connections[OWNER].close()
+    assert read_policies() == before
+
+
+def _locked_tables() -> set[str]:
+    """Return the tables that the owner's open transaction has locked against other transactions' reads or writes."""
+    with connections[OWNER].cursor() as cursor:
+        cursor.execute(
+            "SELECT c.relname FROM pg_locks l JOIN pg_class c ON c.oid = l.relation AND c.relkind = 'r'"
+            " WHERE l.pid = pg_backend_pid() AND c.relnamespace = 'public'::regnamespace"
+            " AND l.mode NOT IN ('AccessShareLock', 'RowShareLock', 'RowExclusiveLock')"
+        )
+        return {name for (name,) in cursor.fetchall()}
 
 
 def test_migrating_again_changes_nothing(database: None) -> None:

@@ -17,7 +17,7 @@ from apps.workflows.services.answers import answer_prompt, decide_step
 from apps.workflows.services.definitions import check_input, delete_workflow
 from apps.workflows.services.step_requests import request_answer
 from apps.workflows.services.sweep import advance_due_runs
-from arbor.errors import NotFound
+from arbor.errors import NotFound, TransitionIllegal
 from arbor.workflows.traversal import answer_after_timeout
 from tests.integration.heartbeats.fleet import Fleet
 from tests.integration.workflows.workflow_setup import (
@@ -62,6 +62,27 @@ def test_an_approval_that_commits_within_a_leg_counts(
     assert advance_due_runs(tenant.id) == 1
     assert (current_run(run).status, outputs_of(run)) == ("succeeded", {"ask": "in time"})
     assert latest_step(run, "ask").decided_by == "user:eve"
+
+
+def test_a_decision_that_waits_for_another_names_the_present_status(tenant: Tenant, fleet: Fleet) -> None:
+    run = start_new_workflow(tenant, APPROVAL)
+    fleet.run()
+    step = latest_step(run, "ask")
+    refusals: list[str] = []
+
+    def deny() -> None:
+        try:
+            with tenant_transaction(tenant.id):
+                decide_step(step_id=step.id, approved=False, actor="user:bob")
+        except TransitionIllegal as refusal:
+            refusals.append(str(refusal))
+
+    with tenant_transaction(tenant.id):
+        decide_step(step_id=step.id, approved=True, actor="user:eve")
+        second = in_own_connection(deny)
+        await_blocked_session()
+    second.join(20)
+    assert refusals == ["the step ask is answered, so it cannot be decided any more"]
 
 
 def test_a_reply_that_waits_for_the_next_try_is_not_used(tenant: Tenant, agent: Agent, fleet: Fleet) -> None:

@@ -130,6 +130,9 @@ def test_a_handle_that_cannot_be_connected_is_refused(handle: str, words: str) -
         (Credentials(gemini_api_key="k"), "gemini/gemini-flash-latest"),
         (Credentials(openai_base_url="http://localhost:8080/v1", ollama_host="localhost"), "openai/default"),
         (Credentials(ollama_host="localhost"), "ollama/llama3.2"),
+        (replace(ALL, openai_base_url="http://localhost:8080/v1"), "openai/default"),
+        (replace(ALL, openai_base_url="https://models.example/v1"), "openai/default"),
+        (replace(ALL, openai_base_url="https://eu.api.openai.com/v1"), "openai/gpt-6-luna"),
     ],
 )
 def test_the_default_is_the_first_configured_provider_or_reflex(
@@ -193,9 +196,15 @@ def test_credentials_show_their_names_and_never_their_values() -> None:
         ({"openrouter_api_key": "sk-secrét"}, "OPENROUTER_API_KEY must be printable ASCII"),
         ({"openai_base_url": "localhost:8080/v1"}, "OPENAI_BASE_URL must be an http:// or https:// address"),
         ({"anthropic_base_url": "http://"}, "ANTHROPIC_BASE_URL must be"),
-        ({"openai_base_url": "http://secret.test:99999/v1"}, "OPENAI_BASE_URL must be"),
-        ({"openai_base_url": "http://secret.test:port/v1"}, "OPENAI_BASE_URL must be"),
-        ({"ollama_host": "localhost:port"}, "OLLAMA_HOST must be host:port"),
+        (
+            {"openai_base_url": "http://secret.test:99999/v1"},
+            "OPENAI_BASE_URL must be .* a port from 1 to 65535",
+        ),
+        (
+            {"openai_base_url": "http://secret.test:port/v1"},
+            "OPENAI_BASE_URL must be .* a port from 1 to 65535",
+        ),
+        ({"ollama_host": "localhost:port"}, "OLLAMA_HOST must be host:port .* a port from 1 to 65535"),
         ({"ollama_host": "ftp://secret.test"}, "OLLAMA_HOST must be host:port"),
     ],
 )

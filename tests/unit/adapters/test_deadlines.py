@@ -235,7 +235,7 @@ def test_connections_are_reused(stub: RunningStub, client: httpx.Client, opened:
     assert len(opened) == 1
 
 
-def test_an_idle_connection_is_closed_though_its_server_is_left(
+def test_a_call_to_another_server_closes_expired_connections(
     stub: RunningStub, client: httpx.Client, opened: list[socket.socket], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = 0.0

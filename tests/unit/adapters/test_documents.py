@@ -83,6 +83,16 @@ def test_html_is_read_as_text_in_order() -> None:
     assert read(DocumentKind.HTML, page.encode("cp1252")) == document
 
 
+def test_the_cells_of_a_table_keep_their_columns() -> None:
+    page = (
+        "<table><tr><td>name<td>mail<td>phone<tr><td>Ada<td> <td><p>1</p><p>2</p><tr><td><td></table>"
+        "<table><tr><td>a<td><table><tr><td>b<td>c</table><td>d</table><td>end"
+    )
+    document = read(DocumentKind.HTML, page.encode())
+    assert texts(document)[:2] == ["name | mail | phone", "Ada |  | 1 2"]
+    assert " ".join(texts(document)[2:]).replace(" | ", " ").split() == ["a", "b", "c", "d", "end"]
+
+
 def test_text_is_decoded_and_split_at_blank_lines() -> None:
     for charset in ("utf-8", "utf-8-sig", "utf-16", "cp1252"):
         document = read(

@@ -10,7 +10,14 @@ from arbor.adapters.exchange import ApiEndpoint, post_json
 from arbor.adapters.web_fetch import WebFetch
 from arbor.adapters.web_search import SearxngSearch
 from arbor.adapters.webhook import Webhook
-from arbor.errors import ConfigurationInvalid, DeliveryFailed, ModelRejected, WebFailed
+from arbor.errors import (
+    ConfigurationInvalid,
+    DeliveryFailed,
+    ModelRejected,
+    ModelTimeout,
+    ModelUnavailable,
+    WebFailed,
+)
 from arbor.web.addresses import AllowList
 
 #: Addresses of redirects that `httpx` cannot read: names that cannot be decoded, and a path without a slash.
@@ -38,6 +45,41 @@ def test_a_redirect_to_no_address_fails_as_such(location: str, monkeypatch: pyte
     monkeypatch.setattr(webhook, "_client", lambda _: answering(302, location=location))
     with pytest.raises(DeliveryFailed, match="a redirect to no address"):
         Webhook().post("https://tides.example/hook", body=b"{}", headers={})
+
+
+def failing(error: type[httpx.TimeoutException]) -> httpx.Client:
+    """Return a client whose requests fail at once with this error."""
+
+    def fail(request: httpx.Request) -> httpx.Response:
+        raise error("in a test", request=request)
+
+    return httpx.Client(transport=httpx.MockTransport(fail))
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (httpx.PoolTimeout, "was not asked: all connections of this process are in use"),
+        (httpx.ConnectTimeout, "did not accept a connection in time"),
+        (httpx.ReadTimeout, "did not answer within"),
+    ],
+)
+def test_a_time_out_names_what_was_waited_for(
+    error: type[httpx.TimeoutException], reason: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(WebFailed, match=reason):
+        fetch_with(failing(error), monkeypatch)
+    monkeypatch.setattr(webhook, "_client", lambda _: failing(error))
+    with pytest.raises(DeliveryFailed, match=reason):
+        Webhook().post("https://tides.example/hook", body=b"{}", headers={})
+
+
+def test_a_server_that_takes_no_request_is_unavailable() -> None:
+    endpoint = ApiEndpoint(provider="tides", url="https://tides.example/v1")
+    with pytest.raises(ModelUnavailable, match="tides did not take the request in time"):
+        post_json(failing(httpx.WriteTimeout), endpoint, {}, deadline_s=5)
+    with pytest.raises(ModelTimeout, match=r"tides did not answer within 0\.0 s"):
+        post_json(failing(httpx.WriteTimeout), endpoint, {}, deadline_s=0)
 
 
 @pytest.mark.parametrize("location", NO_ADDRESSES)

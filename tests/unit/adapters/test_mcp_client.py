@@ -32,12 +32,19 @@ def address() -> Iterator[str]:
         def do_POST(self) -> None:
             request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             kind = {"Content-Type": "application/json"}
-            old = {"protocolVersion": "1", "capabilities": {}, "serverInfo": {"name": "s", "version": "1"}}
+            about = {"capabilities": {}, "serverInfo": {"name": "s", "version": "1"}}
+            old = {**about, "protocolVersion": "1"}
+            tool = {"name": "echo", "inputSchema": {"type": "object"}}
+            endless = {
+                "initialize": {**about, "protocolVersion": "2025-06-18"},
+                "tools/list": {"tools": [tool], "nextCursor": "more"},
+            }.get(request["method"], {})
             echo = {"code": -32000, "message": f"unknown: {self.headers['Authorization']}"}
             # Its first 300 characters end inside the secret.
             cut = {"code": -32000, "message": f"{'x' * 290}{SECRET}"}
             answers = {
                 "/old": (200, kind, message_of(request, result=old)),
+                "/endless": (200, kind, message_of(request, result=endless)),
                 "/echo": (200, kind, message_of(request, error=echo)),
                 "/cut": (200, kind, message_of(request, error=cut)),
                 "/busy": (503, {}, b""),
@@ -84,6 +91,14 @@ def test_a_failure_names_the_server_and_no_secret(address: str, path: str, messa
     assert SECRET not in str(failure.value)
 
 
+def test_a_list_without_an_end_is_read_in_part(address: str) -> None:
+    client = McpClient(max_bytes=20_000, permits=lambda _: True)
+    listing = client.list_tools(ToolServerAddress(url=f"{address}/endless"), deadline_s=10)
+    assert [tool.name for tool in listing.tools] == ["echo"]
+    assert listing.skipped[0] == "echo: listed twice; the first one counts"
+    assert listing.skipped[-1].endswith("the tools after number 20 are not read")
+
+
 def test_private_addresses_are_refused_before_a_request(address: str) -> None:
     with pytest.raises(ToolFailed, match="an address that is not permitted"):
         McpClient(max_bytes=2_000).list_tools(ToolServerAddress(url=f"{address}/busy"), deadline_s=20)
@@ -92,6 +107,16 @@ def test_private_addresses_are_refused_before_a_request(address: str) -> None:
 def test_a_server_that_is_down_cannot_be_reached() -> None:
     client = McpClient(max_bytes=2_000, permits=lambda _: True)
     with pytest.raises(ToolFailed, match="cannot be reached"):
+        client.list_tools(ToolServerAddress(url="http://127.0.0.1:1/mcp"), deadline_s=20)
+
+
+def test_a_server_that_accepts_no_connection_is_named_as_such(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def time_out(_: httpx2.AsyncHTTPTransport, request: httpx2.Request) -> httpx2.Response:
+        raise httpx2.ConnectTimeout("silent", request=request)
+
+    monkeypatch.setattr(httpx2.AsyncHTTPTransport, "handle_async_request", time_out)
+    client = McpClient(max_bytes=2_000, permits=lambda _: True)
+    with pytest.raises(ToolFailed, match=r"^127\.0\.0\.1 did not accept a connection in time$"):
         client.list_tools(ToolServerAddress(url="http://127.0.0.1:1/mcp"), deadline_s=20)
 
 

@@ -117,7 +117,7 @@ def test_retry_after_is_preserved_and_a_rate_limit_is_no_fault(
         (httpx.RemoteProtocolError("cut"), ModelUnavailable),
         (httpx.ConnectTimeout("slow"), ModelUnavailable),
         (httpx.ReadTimeout("slow"), ModelTimeout),
-        (httpx.WriteTimeout("slow"), ModelTimeout),
+        (httpx.WriteTimeout("slow"), ModelUnavailable),
         (httpx.PoolTimeout("full"), ModelUnavailable),
         (httpx.UnsupportedProtocol("ftp"), ModelRejected),
     ],

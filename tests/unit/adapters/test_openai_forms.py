@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import time
+from types import SimpleNamespace
 from typing import Any
 
 import httpx
 import pytest
 
+from arbor.adapters import dialect
 from arbor.adapters.openai import is_closed
-from arbor.errors import ModelError, ModelRejected
+from arbor.errors import ModelError, ModelRejected, ModelTimeout
 from tests.unit.adapters.openai_server import (
     SCHEMA,
     Recorder,
@@ -86,6 +89,16 @@ def test_other_refusals_do_not_cause_a_weaker_form(refusal: httpx.Response) -> N
         model_on(server).complete(request_with(), deadline_s=10)
 
     assert len(server.requests) == 1
+
+
+def test_no_weaker_form_is_tried_after_the_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse_late(request: httpx.Request) -> httpx.Response:
+        moment = time.monotonic() + 60
+        monkeypatch.setattr(dialect, "time", SimpleNamespace(monotonic=lambda: moment))
+        return httpx.Response(400, json={"error": {"message": "response_format is not supported"}})
+
+    with pytest.raises(ModelTimeout, match=r"openai did not answer within 30\.0 s"):
+        model_on(refuse_late).complete(request_with(), deadline_s=30)
 
 
 def test_a_request_without_a_schema_has_no_form_to_weaken() -> None:

@@ -83,6 +83,8 @@ def test_a_collector_that_refuses_is_an_error(collector: Collector) -> None:
     exporter = OtlpExporter(service="arbor")
     with pytest.raises(DeliveryFailed, match="did not accept 6 spans") as failure:
         exporter.export(heartbeat_spans(a_heartbeat()))
+    with pytest.raises(DeliveryFailed, match=r"did not accept 1 span$"):
+        exporter.export(heartbeat_spans(a_heartbeat())[:1])
     exporter.close()
     assert failure.value.final
 

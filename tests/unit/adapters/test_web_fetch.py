@@ -14,7 +14,9 @@ import pytest
 from arbor.adapters.web_fetch import WebFetch
 from arbor.errors import WebFailed
 from arbor.web.addresses import AllowList
-from tests.unit.adapters.web_server import PUBLIC, Server, run_server
+from tests.unit.adapters.web_server import PUBLIC, Server, server
+
+__all__ = ["server"]
 
 HTML = (
     b"<html><head><title>The reef</title></head><body><nav><ul><li><a href='/'>Home</a></li></ul></nav><article>"
@@ -22,13 +24,6 @@ HTML = (
     b"<p>It was sounded again when the harbour was built, by the same hands, and found to be as deep as before.</p>"
     b"</article><footer>Imprint</footer><script>alert('x')</script></body></html>"
 )
-
-
-@pytest.fixture
-def server() -> Iterator[Server]:
-    """Yield a server on this machine."""
-    with run_server() as running:
-        yield running
 
 
 def web_fetch(
@@ -195,6 +190,19 @@ def test_redirects_are_followed_by_hand_and_each_is_checked(server: Server) -> N
         "example.net is not among the domains",
         web_fetch(PUBLIC),
     )
+
+
+def test_redirects_that_use_up_the_deadline_are_no_answer(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = server.serve("/slow", b"x")
+
+    def redirect_slowly(*_: object, **__: object) -> str:
+        time.sleep(0.2)
+        return url
+
+    monkeypatch.setattr(WebFetch, "_fetch_once", redirect_slowly)
+    assert_refused(url, r"/slow did not answer within 0\.1 s", deadline_s=0.1)
 
 
 def test_at_most_five_redirects_are_followed(server: Server) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from contextlib import closing
 from urllib.parse import parse_qs, urlsplit
 
@@ -12,14 +11,9 @@ import pytest
 from arbor.adapters.web_search import SearxngSearch
 from arbor.errors import ConfigurationInvalid, WebFailed
 from arbor.web.ports import SearchResult
-from tests.unit.adapters.web_server import Server, run_server
+from tests.unit.adapters.web_server import Server, server
 
-
-@pytest.fixture
-def server() -> Iterator[Server]:
-    """Yield a server on this machine."""
-    with run_server() as running:
-        yield running
+__all__ = ["server"]
 
 
 def search(address: str, query: str, limit: int) -> list[SearchResult]:

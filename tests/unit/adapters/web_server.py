@@ -9,6 +9,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import urlsplit
 
+import pytest
+
 #: The one address that is permitted here, instead of the public network.
 PUBLIC = "127.0.0.1"
 
@@ -65,3 +67,10 @@ def run_server() -> Iterator[Server]:
     running.shutdown()
     running.server_close()
     thread.join()
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    """Yield a server on this machine."""
+    with run_server() as running:
+        yield running

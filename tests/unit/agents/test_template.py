@@ -216,7 +216,7 @@ def test_a_title_of_a_goal_is_one_line() -> None:
     )
 
 
-def test_values_of_the_character_override_template_values() -> None:
+def test_values_of_the_character_are_beside_those_of_the_template() -> None:
     spec = parse_template(
         with_change("  role: harbour clerk", "  role: clerk\n  values: [salt]"), known_actions=ACTIONS
     )
@@ -252,6 +252,17 @@ def test_a_long_row_of_marks_is_read_at_once() -> None:
     assert time.process_time() - begun < 0.35
 
 
+@pytest.mark.bar
+def test_many_faults_are_listed_in_linear_time() -> None:
+    lists = "".join(f"- a{number}\n" for number in range(10_000))
+    keys = "".join(f"q{number}: 1\nq{number}: 1\n" for number in range(3_000))
+    begun = time.process_time()
+    with pytest.raises(TemplateInvalid) as caught:
+        parse_template(f"---\nname: Small\nactions:\n{lists}{keys}---\n", known_actions=ACTIONS)
+    assert time.process_time() - begun < 10
+    assert len(caught.value.faults) == 3_000 + 100 + 3
+
+
 def test_a_pipeline_may_be_given_in_the_front_matter() -> None:
     spec = parse_template(
         with_change("actions:", "pipeline: |\n  digraph g { a -> b }\nactions:", within=MINIMAL),
@@ -284,6 +295,7 @@ def test_wrapped_paragraphs_are_joined_but_not_lists_or_code() -> None:
         ("# Hello", "line 1: the file begins with YAML front matter between two lines of ---; found none"),
         ("---\nname: x\n", "line 1: the file begins with YAML front matter between two lines of ---; found none"),
         ("---\n---\n", "line 2: the front matter is empty"),
+        ("---\n{}\n---\n", "line 2: the front matter is empty"),
         ("---\n- a\n---\n", "line 2: the front matter must be a list of `key: value`"),
         ("---\nname: [a\nb: c\n---\n", "line 3: the front matter is not valid YAML: "),
         ("---\nname: {a\n---\n", "the front matter is not valid YAML: "),
@@ -340,6 +352,8 @@ def test_wrapped_paragraphs_are_joined_but_not_lists_or_code() -> None:
         (with_change("role: LIBRARIAN", "role: PIRATE"), "line 46, genome.role: must be one of 'GENERALIST', "),
         (with_change("collaboration: 0.7, ", ""), "line 47, genome.traits.collaboration: is required"),
         (with_change("heartbeat_interval_s: 900", "heartbeat_interval_s: 0"), "heartbeat_interval_s: must be at least 1, got 0"),
+        (with_change("heartbeat_interval_s: 900", "heartbeat_interval_s: 2592001"), "must be at most 2592000, got 2592001"),
+        (with_change("[rest]", f"[{', '.join(['fly'] * 101)}]", within=MINIMAL).replace("fly", "rest"), "actions: must have at most 100"),
         (with_change("  - punctuality\n", "  - ''\n"), "line 24, values[0]: must not be empty"),
         (with_change("  - the moon\n", "  - x\n" * 11), "initial_interests: must have at most 10 items, got 11"),
         (MINIMAL + "Hello", "line 7: text before the first section; put it under a heading"),

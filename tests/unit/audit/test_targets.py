@@ -18,6 +18,7 @@ from tests.support.settings import read_settings
         ("ARBOR_AUDIT_HEADS_URL", "https://ada:secret@example.org/", "without a user"),
         ("ARBOR_AUDIT_HEADS_URL", "https://:secret@example.org/", "without a user"),
         ("ARBOR_AUDIT_HEADS_URL", "https://[::1/secret", "begin with https://"),
+        ("ARBOR_AUDIT_HEADS_URL", "https://example.org:port/secret", "begin with https://"),
         ("ARBOR_AUDIT_SEAL_PERIOD_S", "0.1", "1 to 86400, got 0.1"),
     ],
 )

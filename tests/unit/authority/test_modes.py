@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from arbor.agents.capabilities import SCHEME
+from arbor.authority.grants import resource_of
 from arbor.authority.modes import (
     CEILINGS,
     PRESETS,
@@ -46,6 +47,7 @@ def _rule(prefix: str, mode: TrustMode) -> TrustRule:
         (TrustPreset.HANDS_OFF, _PUBLIC, TrustMode.ALLOW),
         (TrustPreset.HANDS_OFF, _TOOL, TrustMode.ALLOW),
         (TrustPreset.HANDS_OFF, f"{SCHEME}fs/read/etc", TrustMode.ASK),
+        (TrustPreset.HANDS_OFF, resource_of("start_workflow", {"workflow": "tides"}), TrustMode.ASK),
         (TrustPreset.FULL_TRUST, _PUBLIC, TrustMode.AUTO),
         (TrustPreset.FULL_TRUST, f"{SCHEME}shell/exec", TrustMode.ASK),
         (TrustPreset.FULL_TRUST, f"{SCHEME}agent/destroy/anna", TrustMode.ASK),
@@ -163,6 +165,6 @@ def test_model_limits_are_parsed() -> None:
     assert limit_of_model("ollama/x", limits) is TrustPreset.CAUTIOUS
     assert limit_of_model("openai/large", limits) is TrustPreset.BALANCED
     assert limit_of_model("openai/small", limits) is None
-    for wrong in ("ollama=careful", "ollama", "olama=cautious", "=cautious"):
+    for wrong in ("ollama=careful", "ollama", "olama=cautious", "=cautious", "ollama/=cautious"):
         with pytest.raises(ConfigurationInvalid, match="such as ollama=cautious"):
             parse_model_limits(wrong)

@@ -106,8 +106,10 @@ def test_an_interrupt_has_the_code_that_shells_expect() -> None:
 
 
 def test_only_known_parts_can_be_requested(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("up", "--only", "") == ExitCode.USAGE
+    assert "'': choose from worker, dispatcher" in capsys.readouterr().err
     assert run("up", "--only", "web,nothing") == ExitCode.USAGE
-    assert "nothing: choose from worker, dispatcher" in capsys.readouterr().err
+    assert "'nothing': choose from worker, dispatcher" in capsys.readouterr().err
 
 
 def test_a_text_that_is_not_utf_8_is_refused_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:

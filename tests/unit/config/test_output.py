@@ -10,7 +10,7 @@ import pytest
 from rich.text import Text
 
 from config.cli.agents.trace import goal_line
-from config.cli.kit.output import print_note, show, stamp, table
+from config.cli.kit.output import counted, print_note, show, stamp, table
 from config.cli.main import cli, main
 
 #: An escape sequence, a bell, a C1 control sequence introducer, and a right-to-left override.
@@ -32,6 +32,11 @@ def test_text_for_people_contains_no_terminal_control_codes(
     shown = capsys.readouterr().out
     assert is_harmless(shown)
     assert "red \ufffd[31mhere" in shown
+
+
+def test_a_number_has_its_noun_in_the_singular_or_the_plural() -> None:
+    assert [counted(number, "goal") for number in (0, 1, 1_000)] == ["0 goals", "1 goal", "1,000 goals"]
+    assert (counted(1, "memory", "memories"), counted(2, "memory", "memories")) == ("1 memory", "2 memories")
 
 
 def test_a_hostile_cell_leaves_the_table_in_its_columns(capsys: pytest.CaptureFixture[str]) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from arbor.errors import ConfigurationInvalid
+from arbor.heartbeat.failure_modes import HEARTBEATS_WATCHED
 from config.environment import env, secret, with_user
 from config.mail import mailers
 from config.secrets import SecretFolder, SecretName
@@ -42,7 +43,7 @@ def run_in(data_dir: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     ("name", "value", "wanted"),
     [
         ("ARBOR_WEB_PORT", "http", "a whole number, got 'http'"),
-        ("ARBOR_MODEL_DEADLINE_S", "soon", "a number, got 'soon'"),
+        ("ARBOR_MODEL_DEADLINE_S", "soon", "a number below 999,999,999, got 'soon'"),
         # The values of a dictionary may be secret.
         ("ARBOR_KNOWLEDGE_QUOTAS", "many", "NAME=VALUE, separated by commas"),
     ],
@@ -94,6 +95,8 @@ def test_settings_name_the_servers_of_a_running_installation(tmp_path: Path) -> 
         ({}, 90.0),
         ({"ARBOR_DEFAULT_MODEL": "llamacpp/gemma"}, 300.0),
         ({"ARBOR_TIER_MODELS": "standard=anthropic/claude|ollama/llama"}, 300.0),
+        ({"OPENAI_BASE_URL": "http://127.0.0.1:8000/v1"}, 300.0),
+        ({"OPENAI_BASE_URL": "https://models.example/v1"}, 90.0),
         ({"OLLAMA_HOST": "127.0.0.1", "ARBOR_MODEL_DEADLINE_S": "45"}, 45.0),
     ],
 )
@@ -185,6 +188,7 @@ def test_the_doctor_reports_that_arbor_is_not_running(tmp_path: Path) -> None:
         ("ARBOR_MAINTENANCE_SHARE", "1.5", "above 0 and at most 1, got 1.5"),
         ("ARBOR_MEMORY_QUOTA", "0", "must be at least 1, got 0"),
         ("ARBOR_KNOWLEDGE_QUOTAS", "semantic=9, episodic=3", "NAME=NUMBER, separated by commas"),
+        ("ARBOR_KNOWLEDGE_QUOTAS", f"semantic={'9' * 5_000}", "each number 1 to 999,999,999"),
         ("ARBOR_ARCHIVE_BELOW", "2", "must be 0 to 1, got 2"),
         ("ARBOR_HEALTH_LIMITS", "expired=soon", "NAME=WARN:CRITICAL"),
     ],
@@ -200,9 +204,9 @@ def test_invalid_maintenance_settings_are_refused_with_valid_values(
     ("name", "value", "reason"),
     [
         ("ARBOR_CLAIM_BATCH", "many", "must be a whole number, got 'many'"),
-        ("ARBOR_CHAT_IDLE_S", "5m", "must be a number, got '5m'"),
-        ("ARBOR_CHAT_IDLE_S", "nan", "must be a number, got 'nan'"),
-        ("ARBOR_CHAT_IDLE_S", "1e300", "must be a number, got '1e300'"),
+        ("ARBOR_CHAT_IDLE_S", "5m", "must be a number below 999,999,999, got '5m'"),
+        ("ARBOR_CHAT_IDLE_S", "nan", "must be a number below 999,999,999, got 'nan'"),
+        ("ARBOR_CHAT_IDLE_S", "1e300", "must be a number below 999,999,999, got '1e300'"),
         ("ARBOR_CHAT_IDLE_S", "$ARBOR_CHAT_IDLE_S", "must not name itself"),
         ("ARBOR_TLS", "enabled", "must be true or false, got 'enabled'"),
         ("ARBOR_EMBEDDING_URLS", "tei/bge", "must be NAME=VALUE, separated by commas"),
@@ -224,9 +228,11 @@ def test_a_value_of_another_kind_is_refused(name: str, value: str, reason: str) 
         ("ARBOR_RUN_LEASE_S", "0", "0.1 to 86400 seconds, got 0"),
         ("ARBOR_MAX_ATTEMPTS", "0", "1 to 1000, got 0"),
         ("ARBOR_CLAIM_BATCH", "0", "1 to 100000, got 0"),
+        ("ARBOR_MAX_IN_FLIGHT", "0", "1 to 1000000, got 0"),
         ("ARBOR_HEARTBEAT_INTERVAL_S", "0", "1 to 2592000, got 0"),
         ("ARBOR_TENANT_CLAIM_LIMIT", "0", "1 to 100000, got 0"),
-        ("ARBOR_REFLECT_EVERY", "0", "1 to 1000000, got 0"),
+        ("ARBOR_REFLECT_EVERY", "0", f"1 to {HEARTBEATS_WATCHED}, got 0"),
+        ("ARBOR_REFLECT_EVERY", "25", f"1 to {HEARTBEATS_WATCHED}, got 25"),
         ("ARBOR_EMAIL_PORT", "65536", "0 to 65535, got 65536"),
         ("ARBOR_MCP_DEADLINE_S", "0", "0.1 to 86400 seconds, got 0"),
         ("ARBOR_MCP_RESULT_BYTES", "0", "1 to 1073741824, got 0"),

@@ -73,6 +73,7 @@ def test_white_space_and_user_prefix_are_stripped() -> None:
         ('{"note": 1} {"thinking": 5, "reply": "r"}', "r", ""),
         ("Just words.", "Just words.", ""),
         ("a {b} c", "a {b} c", ""),
+        ("{smiles} Hello.", "{smiles} Hello.", ""),
         ("[The map](https://example.org) says so.", "[The map](https://example.org) says so.", ""),
         ('{"reply": "a\\u0000b"}', "a\ufffdb", ""),
         ("x" * 30_000, "x" * 19_999 + "…", ""),
@@ -94,6 +95,10 @@ def test_a_chat_reply_is_parsed(text: str, reply: str, thinking: str) -> None:
         '{"reply": 5}',
         '{"reply": "a',
         "[1, 2]",
+        '{"answer": "a',
+        "{answer: a}",
+        "{'answer': a}",
+        "{",
         "```json\n{}\n```",
     ],
 )

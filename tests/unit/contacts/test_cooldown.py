@@ -62,6 +62,14 @@ def test_public_messages_are_bounded_in_a_day(today: int, allowed: int, refused:
     assert (REACH_OUT_PUBLIC in reasons) is refused
 
 
+def test_one_public_message_is_counted_as_one() -> None:
+    limits = ContactLimits(public_per_day=1)
+    reasons = refusals(hours_since_reach_out=None, hours_since_user=None, public_today=1, limits=limits)
+    assert reasons[REACH_OUT_PUBLIC].startswith(
+        "you wrote in public once in the last 24 hours, and may once;"
+    )
+
+
 def test_limits_can_forbid_public_messages_and_drop_the_cool_down() -> None:
     limits = ContactLimits(public_per_day=0, cooldown=timedelta(0))
     reasons = refusals(hours_since_reach_out=0.0, hours_since_user=None, public_today=0, limits=limits)

@@ -45,7 +45,7 @@ BODY: dict[str, Any] = {
         ("{a.list}", '[{"c": "first"}, "second"]'),
         ("{/a.b} {/~0~1} {/}", "dotted escaped empty"),
         ("{0}", "digit"),
-        ("{a.list.2}{a.list.-1}{a.b.0}{nothing}", ""),
+        ("{a.list.2}{a.list.0000000001}{a.list.-1}{a.b.0}{nothing}", ""),
         # Python's attributes and formats are nothing but keys that the body lacks.
         ("{a.__class__}{a.b:>9}{a[b]}{a!r}", ""),
         ("", ""),

@@ -15,6 +15,7 @@ from arbor.goals.values import (
     MAX_ACTIVE,
     MAX_NEW_PER_HEARTBEAT,
     MAX_QUEUED,
+    NOTE_LENGTH,
     GoalLayer,
     GoalSource,
     GoalState,
@@ -98,6 +99,16 @@ def test_one_heartbeat_adds_three_goals_at_most_and_a_person_more() -> None:
     backlog_of(*goals, heartbeat_id=None).add(NewGoalRequest(title="One more"))
 
 
+def test_a_goal_of_a_rule_takes_no_room_from_those_of_the_agent() -> None:
+    backlog = backlog_of(goal_row("Find the reef", heartbeat_id=HEARTBEAT, rule="curiosity"))
+    titles = ["Chart the harbour", "Repair the boat", "Write to Ada"]
+    for title in titles:
+        backlog.add(NewGoalRequest(title=title))
+    backlog.add(NewGoalRequest(title="Live within your means", rule="survival"))
+    with pytest.raises(LimitReached, match="at most 3 new goals"):
+        backlog.add(NewGoalRequest(title="Paint the door"))
+
+
 @pytest.mark.parametrize(
     ("state", "to", "reason", "error", "why"),
     [
@@ -173,6 +184,14 @@ def test_progress_updates_a_goal_and_raises_its_valence() -> None:
     for wrong in (-0.1, 1.5):
         with pytest.raises(Invalid, match=f"0 to 1, got {wrong}"):
             backlog.progress(goal.id, fraction=wrong)
+
+
+def test_a_note_has_a_limit() -> None:
+    goal = goal_row()
+    backlog = backlog_of(goal)
+    backlog.progress(goal.id, note="x" * NOTE_LENGTH)
+    with pytest.raises(Invalid, match="a goal's note must have at most 4,000 characters, got 4,001"):
+        backlog.progress(goal.id, note="x" * (NOTE_LENGTH + 1))
 
 
 def test_a_heartbeat_spent_on_a_goal_counts_as_effort() -> None:

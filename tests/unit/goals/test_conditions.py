@@ -70,6 +70,11 @@ def test_a_plan_waits_until_all_it_depends_on_is_met() -> None:
         backlog.mark_dependency_met(REEF.id, "a rope")
 
 
+def test_a_goal_without_a_plan_has_no_dependency_to_meet() -> None:
+    with pytest.raises(Invalid, match="has no active plan that could wait for 'a rope'"):
+        backlog_of_copies(REEF).mark_dependency_met(REEF.id, "a rope")
+
+
 @pytest.mark.parametrize("by_title", [True, False])
 def test_a_completed_goal_is_met_in_plans_that_depend_on_it(by_title: bool) -> None:
     backlog = backlog_of_copies(REEF, BOAT)

@@ -9,7 +9,7 @@ import pytest
 
 from arbor.goals.plans import PlanStatus
 from arbor.goals.review import Advice, GoalFlag, ReviewedGoal, flag_goal, relevance, review
-from arbor.goals.values import MAX_ACTIVE, GoalLayer, GoalState
+from arbor.goals.values import MAX_ACTIVE, MAX_QUEUED, GoalLayer, GoalState
 
 NOW = datetime(2026, 1, 5, 9, 0, tzinfo=UTC)
 
@@ -101,6 +101,19 @@ def test_a_review_of_back_burner_goals_suggests_to_queue_one() -> None:
         Advice.PROMOTE,
         "Map the river: make it queued, for nothing else is on your list.",
     )
+
+
+def test_a_goal_is_not_suggested_for_a_queue_without_room() -> None:
+    blocked = [
+        reviewed_goal(GoalState.QUEUED, id=f"q{number}", blocker="rain") for number in range(MAX_QUEUED)
+    ]
+    free = reviewed_goal(GoalState.BACKBURNER, id="f")
+    *_, issue = review([*blocked[1:], free], cluster_names=(), now=NOW)
+    assert (issue.goal_id, issue.text) == (
+        "f",
+        "Map the river: make it queued, for all that is queued is blocked.",
+    )
+    assert (Advice.PROMOTE, "f") not in advice(*blocked, free)
 
 
 def test_a_goal_in_mind_is_suggested_only_while_there_is_room() -> None:

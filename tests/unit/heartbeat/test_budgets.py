@@ -19,6 +19,7 @@ from arbor.heartbeat.budgets import (
     BudgetKind,
     EnergyBudget,
     TickBudget,
+    amount_text,
     budget_of,
 )
 from arbor.heartbeat.results import ActionOutcome, ActionResult, is_effort
@@ -124,6 +125,21 @@ def test_a_budget_is_built_from_its_kind_and_allowance(
 ) -> None:
     assert budget_of(kind, allowance) == budget
     assert budget_of(kind, allowance).kind == kind
+
+
+@pytest.mark.parametrize(
+    ("amount", "unit", "text"),
+    [
+        (1, "actions", "1 action"),
+        (0, "ticks", "0 ticks"),
+        (1.0, "ticks", "1 tick"),
+        (2, "actions", "2 actions"),
+        (1, "energy", "1 energy"),
+        (2.5, "energy", "2.5 energy"),
+    ],
+)
+def test_an_amount_of_one_has_the_singular_of_its_unit(amount: float, unit: str, text: str) -> None:
+    assert amount_text(amount, unit) == text
 
 
 def test_an_unknown_kind_of_budget_is_refused() -> None:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from arbor.heartbeat.actions import ACTIONS, ActionParams, ActionRegistry, ActionSpec
-from arbor.heartbeat.budgets import EnergyBudget
+from arbor.heartbeat.budgets import ActionCountBudget, Budget, EnergyBudget
 from arbor.heartbeat.decision import (
     Decision,
     DecisionLimits,
@@ -177,12 +177,37 @@ def test_energy_is_set_aside_in_order_and_a_refusal_costs_nothing() -> None:
     assert [decision.index for decision in decisions] == list(range(6))
 
 
+@pytest.mark.parametrize(
+    ("since", "until", "got"),
+    [
+        ("2026-02-01", "2026-01-01", "got 2026-02-01 and 2026-01-01"),
+        ("2026-01-31T18:00", "2026-01-31T12:00", "got 2026-01-31 18:00:00 and 2026-01-31 12:00:00"),
+    ],
+)
+def test_an_empty_span_is_refused_with_what_differs(since: str, until: str, got: str) -> None:
+    (refused,) = decisions_on(("recall", {**RECALL, "since": since, "until": until}))
+    assert refused.reason.endswith(f"since must be before until, {got}")
+
+
+@pytest.mark.parametrize(
+    ("budget", "reason"),
+    [
+        (ActionCountBudget(), "recall costs 1, 0 actions are left"),
+        (EnergyBudget(), "recall costs 1, 0 energy is left"),
+    ],
+)
+def test_a_refusal_names_the_unit_of_the_budget(budget: Budget, reason: str) -> None:
+    limits = DecisionLimits(allowed=ALL, energy=0, budget=budget)
+    (refused,) = decide([ProposedAction(action="recall", params=RECALL)], limits)
+    assert refused.reason == reason
+
+
 def test_the_number_of_actions_is_limited() -> None:
     decisions = decisions_on(*[("rest", {})] * 12)
 
     assert [decision.runs for decision in decisions] == [True] * 10 + [False] * 2
     assert decisions[10].verdict is DecisionVerdict.TOO_MANY
-    assert decisions[10].reason == "at most 10 actions run in one heartbeat"
+    assert decisions[10].reason == "at most 10 actions run in one round trip"
 
 
 def test_a_permitted_action_has_complete_and_clean_parameters() -> None:

@@ -320,6 +320,12 @@ def test_notices_of_hoarding_and_stagnation_suggest_a_remedy() -> None:
     assert "review_goals" in stagnation.text
 
 
+@pytest.mark.parametrize(("number", "text"), [(99, "99 percepts are"), (100, "100 or more percepts are")])
+def test_percepts_that_are_no_longer_counted_are_more(number: int, text: str) -> None:
+    (pile,) = notices_of(RecentActivity(waiting_percepts=number))
+    assert pile.text.startswith(f"{text} waiting for you")
+
+
 def test_similarity_is_the_share_of_common_words() -> None:
     assert similarity(distinct_words("I rested 12 times"), distinct_words("i RESTED 15 times")) == 1.0
     assert similarity(distinct_words("one two three"), distinct_words("two three four")) == 0.5
@@ -330,3 +336,8 @@ def test_words_are_reduced_to_their_stems() -> None:
     assert stems_of(distinct_words("When do the rivers flood?")) == stems_of(
         distinct_words("Flooding of a river")
     )
+
+
+def test_no_more_than_the_longest_narrative_is_compared() -> None:
+    assert distinct_words(f"{'fog ' * 1_000}reef") == {"fog"}
+    assert distinct_words(f"{'fog ' * 999}reef") == {"fog", "reef"}

@@ -44,6 +44,23 @@ def test_the_narrative_contains_thoughts_actions_and_changes() -> None:
     )
 
 
+def test_an_unknown_outcome_is_told_as_unknown() -> None:
+    story = narrate(situation(), Reply(), [result("mcp.post", ActionOutcome.UNKNOWN)], [])
+
+    assert "I do not know whether I did mcp.post: mcp.post went so." in story
+    assert "I did nothing" not in story
+    assert "failed" not in story
+
+
+@pytest.mark.parametrize("unit", ["action", "tick"])
+def test_spending_is_narrated_in_the_unit_of_the_budget(unit: str) -> None:
+    view = situation(energy=4, energy_unit=f"{unit}s")
+
+    assert narrate(view, Reply(), [result("recall")], []).endswith(f"I spent 1 {unit} and have 3 left.")
+    both = narrate(view, Reply(), [result("recall"), result("reflect")], [])
+    assert both.endswith(f"I spent 2 {unit}s and have 2 left.")
+
+
 def test_nested_quotations_get_single_marks() -> None:
     story = narrate(
         situation(percepts=[percept("She said “come” and “go”.")]),
@@ -94,13 +111,6 @@ def test_a_goal_closed_by_rule_is_narrated_as_such(kind: GoalChangeKind) -> None
     story = narrate(situation(), Reply(), [], [closed])
 
     assert "My goal “Map the harbour” came to rest by itself: there is enough again." in story
-
-
-@pytest.mark.parametrize("unit", ["actions", "ticks"])
-def test_spending_is_narrated_in_the_unit_of_the_budget(unit: str) -> None:
-    story = narrate(situation(energy=4, energy_unit=unit), Reply(), [result("recall")], [])
-
-    assert story.endswith(f"I spent 1 {unit} and have 3 left.")
 
 
 def test_an_uneventful_heartbeat_is_narrated_as_such() -> None:

@@ -83,6 +83,13 @@ def test_hours_are_those_of_a_wall_clock(hours: ActiveHours, moment: str, within
         (DAY, "2026-10-24 21:30", "2026-10-25 07:00"),
         # A beginning that does not exist that day: 02:30 becomes 03:30.
         (ActiveHours(start=time(2, 30), end=time(9), zone=BERLIN), "2026-03-29 00:00", "2026-03-29 01:30"),
+        # Hours that are over at 03:30, or that the clock skips: those of the next day.
+        (
+            ActiveHours(start=time(2, 30), end=time(3, 15), zone=BERLIN),
+            "2026-03-29 00:00",
+            "2026-03-30 00:30",
+        ),
+        (ActiveHours(start=time(2), end=time(2, 30), zone=BERLIN), "2026-03-28 12:00", "2026-03-30 00:00"),
         # A local time that occurs twice: the first occurrence.
         (ActiveHours(start=time(2, 30), end=time(9), zone=BERLIN), "2026-10-24 23:00", "2026-10-25 00:30"),
         # At 02:10 for the second time: the second occurrence of the start.
@@ -112,6 +119,7 @@ def test_an_opening_is_never_in_the_past_and_at_most_two_days_off(
     hours = ActiveHours(start=start, end=end, zone=ZoneInfo(zone))
     opening = hours.at_or_after(moment)
     assert moment <= opening <= moment + timedelta(hours=50)
+    assert hours.contain(opening)
 
 
 def test_hours_that_end_where_they_begin_are_refused() -> None:
@@ -257,6 +265,15 @@ def test_an_idle_heartbeat_says_when_the_agent_last_thought(since_thought: timed
 )
 def test_the_hours_end_by_the_wall_clock(moment: str, end: str) -> None:
     assert DAY.end_from(at(moment)) == at(end)
+
+
+@pytest.mark.parametrize(
+    ("moment", "end"),
+    [("2026-10-25 00:10", "2026-10-25 00:30"), ("2026-10-25 01:10", "2026-10-25 01:30")],
+)
+def test_an_end_that_occurs_twice_is_the_next_one(moment: str, end: str) -> None:
+    hours = ActiveHours(start=time(2), end=time(2, 30), zone=BERLIN)
+    assert hours.end_from(at(moment)) == at(end)
 
 
 def test_hours_over_midnight_end_on_the_next_day() -> None:

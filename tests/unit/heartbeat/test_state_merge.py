@@ -135,6 +135,12 @@ def test_a_concurrently_moved_mood_is_moved_further(
     assert result == (merged if merged is None else pytest.approx(merged))
 
 
+def test_a_merged_mood_is_rounded_as_stored() -> None:
+    now = {**STORED_MOOD, "valence": 0.1, "arousal": 0.1}
+    merged = merged_mood(NEW_MOOD, found=STORED_MOOD, now=now, valence=0.2, arousal=0.2)
+    assert merged == {**now, "valence": 0.3, "arousal": 0.3}
+
+
 @pytest.mark.parametrize(
     ("wanted", "before", "now", "merged"),
     [(4, 3, 3, 4), (0, 3, 3, 0), (4, 3, 0, 0), (4, 3, 5, 4), (None, 3, 0, None)],

@@ -164,6 +164,10 @@ def test_unknown_keys_of_a_stored_situation_are_ignored() -> None:
                 engagement=1.0,
             ),
         ),
+        (
+            {"version": 2, "recent_thoughts": [{"text": "a", "at": NOW.replace(tzinfo=None).isoformat()}]},
+            WorkingMemory(thoughts=[Thought(text="a", at=NOW)]),
+        ),
         ({"version": 4, "weather": "fair", "curiosity": ["who?"]}, WorkingMemory(curiosity=["who?"])),
         ({"version": 2, "engagement_level": 10**400}, WorkingMemory(engagement=1.0)),
     ],
@@ -173,6 +177,11 @@ def test_a_working_memory_of_another_version_is_read(stored: dict[str, Any], exp
 
     assert read == expected
     assert WorkingMemory.model_validate_json(as_stored(read)) == read
+
+
+def test_a_thought_of_a_time_that_is_none_in_utc_is_invalid() -> None:
+    with pytest.raises(ValidationError, match="years 1 to 9999"):
+        Thought.model_validate({"text": "a", "at": "0001-01-01T00:00+14:00"})
 
 
 def test_resolved_items_are_removed_despite_case_and_spaces() -> None:
@@ -197,6 +206,9 @@ def test_a_turn_sets_the_human_until_its_conversation_ends() -> None:
     assert (talking.current_human, talking.current_conversation) == ("nora", "c1")
     assert (talking.thoughts[-1].text, talking.engagement, talking.talked) == ("he asks", 0.7, 1)
     assert after_conversation(talking, conversation="another") == talking
+    calm = WorkingMemory(engagement=0.1)
+    raised = after_turn(calm, thinking="", human="nora", conversation="c1", now=NOW)
+    assert raised.engagement == 0.3
     assert after_conversation(talking, conversation="c1").current_human is None
 
 

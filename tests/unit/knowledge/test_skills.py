@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from arbor.errors import Invalid, LimitReached, SkillInvalid
+from arbor.knowledge import skill_files
 from arbor.knowledge.skill_files import read_folders, stamp_of
 from arbor.knowledge.skills import (
     MAX_SKILL_LENGTH,
@@ -74,6 +75,11 @@ def test_all_faults_are_listed_at_once() -> None:
     )
 
 
+def test_an_empty_mapping_is_no_front_matter() -> None:
+    with pytest.raises(SkillInvalid, match="line 2: the front matter is empty"):
+        parse_skill("---\n{}\n---\nBe brief.\n")
+
+
 def test_an_empty_body_is_refused() -> None:
     with pytest.raises(SkillInvalid, match="write the instructions"):
         parse_skill("---\nname: empty\ndescription: Nothing.\n---\n\n")
@@ -110,3 +116,15 @@ def test_a_link_to_a_missing_skill_is_an_unreadable_file(tmp_path: Path) -> None
     assert [*found.skills] == ["invoice-review"]
     assert [Path(file.path).parent.name for file in found.unreadable] == ["gone"]
     assert [Path(path).parent.name for path, _, _ in stamp_of([tmp_path])] == ["gone", "invoice-review"]
+
+
+def test_skills_beyond_the_limit_of_a_folder_are_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(skill_files, "MAX_FILES", 1)
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "SKILL.md").write_text("no skill", encoding="utf-8")
+    first, second = read_folders([tmp_path]).unreadable
+    assert (first.path, second.path) == (str(tmp_path / "a" / "SKILL.md"), str(tmp_path / "b" / "SKILL.md"))
+    assert second.fault == "not read: a folder has at most 1 skills"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -44,6 +45,14 @@ def test_text_that_cannot_be_stored_is_refused(text: str) -> None:
             Invalid, match="the input must not contain a NUL character or half a surrogate pair"
         ):
             check()
+
+
+def test_json_that_nests_too_deeply_is_refused() -> None:
+    nested: dict[str, Any] = {}
+    for _ in range(100_000):
+        nested = {"a": nested}
+    with pytest.raises(Invalid, match="the input must be JSON"):
+        check_json("the input", nested)
 
 
 @pytest.mark.parametrize("text", ["\\u0000", "\\\\u0000", "тест 🌳"])

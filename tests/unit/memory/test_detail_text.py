@@ -49,6 +49,8 @@ PROCEDURE = {"steps": ["Fill the kettle", "Boil it"], "prerequisites": ["clean w
             {"evidence": ["0198c0de-0000-7000-8000-000000000001", "May"]},
             ("seen in: May",),
         ),
+        (MemoryType.SEMANTIC, {"focus": "reefs", "artifact": "text"}, ("about: reefs",)),
+        (MemoryType.EPISODIC, {"topic": "reefs", "context": "at sea"}, ("about: reefs", "context: at sea")),
         (MemoryType.EPISODIC, {}, ()),
     ],
 )

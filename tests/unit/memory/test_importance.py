@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 
 import pytest
@@ -151,6 +152,14 @@ def test_case_and_white_space_do_not_count(text: str, role: str) -> None:
     appraisal = appraise(text, role=role, type=EPISODIC)
     for same in (text.upper(), text.lower(), f"  {text}\n", text.replace(" ", "\n\t ")):
         assert appraise(same, role=role, type=EPISODIC) == appraisal
+
+
+@pytest.mark.bar
+def test_a_long_row_of_requests_is_read_at_once() -> None:
+    begun = time.process_time()
+    text = f"{'please ' * 9_000}x. He will remember this?"
+    assert appraise(text, role="user", type=EPISODIC).importance < EXPLICIT_IMPORTANCE
+    assert time.process_time() - begun < 3
 
 
 @given(st.text(max_size=200))

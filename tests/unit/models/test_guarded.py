@@ -116,8 +116,9 @@ def test_a_passed_deadline_causes_no_call_and_no_fault() -> None:
     model, inner = guarded_model(time, "fine", breaker=breaker)
 
     for _ in range(5):
-        with pytest.raises(ModelTimeout, match="was not asked"):
+        with pytest.raises(ModelTimeout, match="was not asked") as failure:
             model.complete(a_request(), deadline_s=0)
+        assert failure.value.attempts == 0
 
     assert inner.requests == []
     assert breaker.state is BreakerState.CLOSED

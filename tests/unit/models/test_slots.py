@@ -123,6 +123,15 @@ def test_each_provider_has_slots_of_its_own() -> None:
 
 def test_limits_are_read_by_provider() -> None:
     assert parse_provider_calls(" ollama=3, openai = 64,") == {Provider.OLLAMA: 3, Provider.OPENAI: 64}
-    for text in ("ollama", "ollama=0", "ollama=-1", "nobody=2", "ollama=²", "=2"):
-        with pytest.raises(ConfigurationInvalid, match="PROVIDER=NUMBER"):
+    for text in (
+        "ollama",
+        "ollama=0",
+        "ollama=-1",
+        "nobody=2",
+        "reflex=2",
+        "ollama=²",
+        "=2",
+        f"ollama={'9' * 5_000}",
+    ):
+        with pytest.raises(ConfigurationInvalid, match="ARBOR_PROVIDER_CALLS has PROVIDER=NUMBER"):
             parse_provider_calls(text)

@@ -83,6 +83,7 @@ def test_tokenizers_are_files_by_provider_or_model(tmp_path: Path) -> None:
         ("nobody=/tokenizer.json", "PROVIDER=PATH"),
         ("reflex=/tokenizer.json", "PROVIDER=PATH.* vllm, llamacpp; got"),
         ("ollama=/none/tokenizer.json", "there is none at /none/tokenizer.json"),
+        (f"ollama=/{'x' * 5_000}", "there is none at /x"),
     ],
 )
 def test_a_wrong_tokenizer_setting_says_what_is_right(text: str, message: str) -> None:

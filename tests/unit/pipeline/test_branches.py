@@ -74,6 +74,14 @@ def test_an_endless_run_ends_as_a_failure(body: str) -> None:
     assert "was visited 12 times, its limit" in progress.fault
 
 
+def test_a_limit_of_one_visit_is_named_as_such() -> None:
+    body = "a [type=a, max_visits=1]; start -> a; a -> a; a -> done [weight=-1]; a -> lost [weight=-2]"
+    assert (
+        run_pipeline(body, {"a": counts("x", NodeOutcome.SUCCESS)}).fault
+        == "node a was visited once, its limit"
+    )
+
+
 def test_a_step_may_prefer_an_edge_also_through_a_branch() -> None:
     body = (
         "a [type=a]; choice [shape=diamond]; b [type=b]; c [type=b]; start -> a -> choice;"

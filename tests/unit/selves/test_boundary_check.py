@@ -20,6 +20,7 @@ from arbor.selves.boundaries import (
 )
 from arbor.selves.boundary_check import (
     SIMILARITY,
+    at_least_words,
     boundaries_in_force,
     find_matches,
     may_proceed,
@@ -128,9 +129,16 @@ def test_a_match_is_permitted_by_response_and_reasoning(
     assert may_proceed(boundary, reasoning) is permitted
 
 
-@pytest.mark.parametrize(("flexibility", "words"), [(0.0, 20), (0.3, 14), (0.8, 4), (1.0, 0)])
+@pytest.mark.parametrize(
+    ("flexibility", "words"), [(0.0, 20), (0.3, 14), (0.7, 6), (0.8, 4), (0.95, 1), (1.0, 0)]
+)
 def test_a_firmer_boundary_needs_more_reasoning(flexibility: float, words: int) -> None:
     assert words_to_negotiate(rule(flexibility=flexibility)) == words
+
+
+@pytest.mark.parametrize(("count", "text"), [(1, "at least 1 more word"), (14, "at least 14 more words")])
+def test_a_single_word_of_reasoning_is_in_the_singular(count: int, text: str) -> None:
+    assert at_least_words(count) == text
 
 
 def row(**changes: Any) -> dict[str, Any]:

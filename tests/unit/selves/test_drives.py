@@ -192,7 +192,16 @@ def test_contact_since_the_last_heartbeat_satisfies(contact_h: float | None, lev
 
 
 @pytest.mark.parametrize(
-    "stored", [None, {}, {"states": {}}, {"states": {"curiosity": {"level": 7}}}, {"x": 1}]
+    "stored",
+    [
+        None,
+        {},
+        {"states": {}},
+        {"states": {"curiosity": {"level": 7}}},
+        {"x": 1},
+        # A time without a zone cannot be compared.
+        {"at": "2026-01-05T09:30:00", "states": {drive.value: {"level": 0.9} for drive in Drive}},
+    ],
 )
 def test_unreadable_drives_begin_at_the_baseline(stored: dict[str, object] | None) -> None:
     assert {state.level for state in read_drives(stored, NOW).states.values()} == {BASELINE}

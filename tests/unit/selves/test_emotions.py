@@ -81,7 +81,16 @@ def test_a_mood_fades_to_its_baseline_by_halves() -> None:
     assert mood.at_time(NOW - timedelta(days=1), STILL) == mood
 
 
-@pytest.mark.parametrize("stored", [None, {}, {"valence": 9, "arousal": 0, "at": NOW.isoformat()}])
+@pytest.mark.parametrize(
+    "stored",
+    [
+        None,
+        {},
+        {"valence": 9, "arousal": 0, "at": NOW.isoformat()},
+        # A time without a zone cannot be compared.
+        {"valence": 0.9, "arousal": 0.9, "at": NOW.replace(tzinfo=None).isoformat()},
+    ],
+)
 def test_an_unreadable_mood_is_the_baseline(stored: dict[str, object] | None) -> None:
     mood = read_mood(stored, baseline=STILL, now=NOW)
     assert (mood.valence, mood.arousal, mood.at) == (0.0, 0.2, NOW)

@@ -118,3 +118,5 @@ def test_ten_versions_and_the_birth_are_offered() -> None:
         require_offered(4, latest=14)
     with pytest.raises(NotFound, match="there are 1 to 3"):
         require_offered(4, latest=3)
+    with pytest.raises(NotFound, match=r"there is only 1$"):
+        require_offered(2, latest=1)

@@ -47,6 +47,9 @@ def test_unusable_tools_are_skipped_with_a_reason() -> None:
         f"'{'x' * 60}'",
         "bad",
     ]
+    assert listing.skipped[2].endswith(
+        "has 1 to 51 letters, digits, _, - and full stops, beginning with a letter, a digit or _"
+    )
 
 
 def test_many_unusable_tools_are_counted_not_listed() -> None:
@@ -55,6 +58,14 @@ def test_many_unusable_tools_are_counted_not_listed() -> None:
     assert listing.skipped[0] == f"'a 0': {listing.skipped[1].partition(': ')[2]}"
     assert listing.skipped[-1] == f"{5_000 - MAX_SKIPPED:,} further tools are not listed here"
     assert len(listing.skipped) == MAX_SKIPPED + 1
+    one_more = Listing.of([listed(f"a {number}") for number in range(MAX_SKIPPED + 1)])
+    assert one_more.skipped[-1] == "1 further tool is not listed here"
+
+
+def test_a_listing_that_is_read_in_part_says_so() -> None:
+    listing = Listing.of([listed()], is_whole=False)
+    assert listing.skipped == ("the server's list goes on; the tools after number 1 are not read",)
+    assert (len(listing.tools), listing.unusable) == (1, 0)
 
 
 def test_descriptions_are_cut_and_clean() -> None:

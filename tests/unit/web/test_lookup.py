@@ -36,7 +36,7 @@ def test_pages_are_cut_and_failures_listed_in_their_order() -> None:
     [
         ({"": WebFailed("away")}, {}, "search 'one': away; search 'two': away"),
         ({}, {}, "nothing was found for one, two"),
-        ({"": results("a")}, {}, "none of 1 pages could be read: a answered 404"),
+        ({"": results("a")}, {}, "the only page could not be read: a answered 404"),
         ({"": results("a")}, {"a": "  "}, "a has no text"),
     ],
 )

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from arbor.errors import Invalid, PipelineInvalid
-from arbor.workflows.definition import read_definition
+from arbor.workflows.definition import read_definition, read_new_definition
 from arbor.workflows.durations import format_duration, parse_duration
 from arbor.workflows.schedules import next_time
 from arbor.workflows.values import WorkflowStepKind
@@ -17,7 +17,7 @@ HEAD = "digraph g { start [shape=Mdiamond]; done [shape=Msquare]; "
 
 def faults_of(body: str) -> tuple[str, ...]:
     with pytest.raises(PipelineInvalid) as caught:
-        read_definition(f"{HEAD}{body} }}")
+        read_new_definition(f"{HEAD}{body} }}")
     return caught.value.faults
 
 
@@ -54,12 +54,22 @@ def test_a_definition_is_read_with_its_parameters() -> None:
         ("a [type=wait]; start -> a -> done", 'says how long it waits (for="1h")'),
         ("a [type=wait, for=soon]; start -> a -> done", "a duration is like 90s"),
         ("a [type=prompt, prompt=x, retries=99]; start -> a -> done", "retries is a whole number, 0 to 10"),
+        ('a [type=delegate, task=x, backoff="1m"]; start -> a -> done', "give retries too, 1 to 10"),
+        (
+            'a [type=prompt, prompt=x, retries=0, backoff="1m"]; start -> a -> done',
+            "give retries too, 1 to 10",
+        ),
         ("a [type=prompt, prompt=x, format=xml]; start -> a -> done", "format is text or json"),
         ("a [type=prompt, prompt=x, model=gpt]; start -> a -> done", "named `provider/model`"),
     ],
 )
 def test_a_faulty_definition_names_its_fault(body: str, fault: str) -> None:
     assert any(fault in found for found in faults_of(body))
+
+
+def test_a_stored_backoff_without_retries_is_still_read() -> None:
+    stored = read_definition(HEAD + 'a [type=delegate, task=x, backoff="1m"]; start -> a -> done }')
+    assert stored.steps["a"].retries == 0
 
 
 def test_all_faults_are_named_at_once() -> None:

@@ -36,7 +36,7 @@ class Uploads {
       location.assign(this.link.href);
       return;
     }
-    this.words.textContent = `${added} of ${files.length} files were added; they are being indexed.`;
+    this.words.textContent = `Files added${added ? ", which are being indexed" : ""}: ${added} of ${files.length}.`;
     this.link.hidden = false;
     this.form.querySelector("button[type=submit]").disabled = false;
   }

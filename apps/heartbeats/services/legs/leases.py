@@ -203,7 +203,8 @@ def _resolve(
         _skip(lease, reason=f"the agent is {agent.status}")
         return None
     if lease.attempts >= settings.ARBOR_MAX_ATTEMPTS:
-        reason = f"given up after {lease.attempts} workers were lost while it ran"
+        workers = "1 worker was" if lease.attempts == 1 else f"{lease.attempts} workers were"
+        reason = f"given up after {workers} lost while it ran"
         end_unloaded(_leased(agent, heartbeat, lease), reason=reason)
         return None
     if heartbeat is not None:
@@ -308,12 +309,15 @@ def _skip(lease: Lease, *, reason: str) -> None:
 
 
 def _record_missed(lease: Lease, clock: Clock) -> None:
-    """Record one skipped heartbeat for the due times that passed while no worker ran."""
+    """Record one skipped heartbeat for the due times that passed before this one begins.
+
+    They passed without a worker, in a suspended tenant, during a conversation, or during a long heartbeat.
+    """
     interval = timedelta(seconds=lease.interval_s)
     missed = int((clock.now() - lease.slot_at) / interval)
     if missed:
         heartbeats = "heartbeat" if missed == 1 else "heartbeats"
-        reason = f"{missed} {heartbeats} fell due while no worker ran; run as one"
+        reason = f"{missed} {heartbeats} fell due before this one could begin; run as one"
         _record_skipped(lease, slot_at=lease.slot_at + interval, reason=reason)
 
 

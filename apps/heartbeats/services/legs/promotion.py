@@ -74,6 +74,10 @@ THRESHOLD_OF = """coalesce((SELECT k.threshold FROM selves_calibration k
 PROMOTED_AS = "CASE WHEN ltrim(m.content) ~ '^(I |I''m |I’m |My )' THEN 'identity' ELSE 'belief' END"
 _SELF_OPENINGS = ("I ", "I'm ", "I’m ", "My ")
 
+# Part: a memory `m` is what the agent accepted of an earlier consolidation, which is not proposed again as a part of the self.
+CONCLUDED = """EXISTS (SELECT FROM selves_proposal p WHERE p.tenant_id = m.tenant_id AND p.agent_id = m.agent_id
+                AND p.source = %(consolidation)s AND p.kind <> 'fact' AND m.source = 'proposal:' || p.id)"""
+
 # Part: the clusters with half of the evidence of an earlier insight, which they would propose again under a new id. One memory
 # alone may be in several clusters.
 _KNOWN_CLUSTERS = """SELECT s.cluster_id FROM selves_proposal p CROSS JOIN LATERAL jsonb_array_elements_text(p.evidence) AS shared (memory)
@@ -103,8 +107,8 @@ SELECT
             AND {RELEVANCE} >= %(relevant)s
             AND {EVIDENCED}
             AND NOT EXISTS (SELECT FROM selves_proposal p WHERE p.tenant_id = m.tenant_id AND p.agent_id = m.agent_id
-                AND (p.change->>'memory' = m.id::text
-                    OR p.source = %(consolidation)s AND p.kind <> 'fact' AND m.source = 'proposal:' || p.id))
+                AND p.change->>'memory' = m.id::text)
+            AND NOT {CONCLUDED}
         ORDER BY m.trust DESC, m.importance DESC, m.id LIMIT %(most)s
     ) memory) AS memories,
     (SELECT coalesce(json_agg(action ORDER BY tick, id), '[]') FROM (
@@ -225,6 +229,7 @@ def condition_values() -> dict[str, Any]:
         "longest": TEXT_LENGTH,
         "own_roles": list(OWN_ROLES),
         "own_sources": [f"{beginning}%" for beginning in OWN_SOURCES],
+        "consolidation": SOURCE,
     }
 
 
@@ -238,7 +243,6 @@ def _read_candidates(agent_id: UUID) -> _PromotionCandidates:
         insight=THRESHOLDS[ProposalKind.INSIGHT].base,
         most_insights=MAX_INSIGHTS,
         no_keywords=NO_KEYWORDS,
-        consolidation=SOURCE,
         lookback=LOOKBACK_HEARTBEATS,
         edge_level=EDGE_OF_MIND,
         most_preconscious=MAX_PRECONSCIOUS,
@@ -353,11 +357,12 @@ def delete_oldest_experiences(*, agent_id: UUID) -> int:
     latest = of_agent.order_by("-tick", "-id").values("id")[:MAX_EXPERIENCES]
     deleted, _ = of_agent.exclude(id__in=latest).delete()
     if deleted:
+        oldest = "oldest experience" if deleted == 1 else f"{deleted:,} oldest experiences"
         record(
             action=AuditAction.TRUNCATED,
             actor="system:experiences",
             agent_id=agent_id,
-            message=f"deleted the {deleted} oldest experiences: an agent keeps {MAX_EXPERIENCES:,}",
+            message=f"deleted the {oldest}: an agent keeps {MAX_EXPERIENCES:,}",
             detail={"experiences": deleted},
         )
     return deleted

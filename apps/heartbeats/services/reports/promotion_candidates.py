@@ -8,6 +8,7 @@ from typing import NamedTuple
 from uuid import UUID
 
 from apps.heartbeats.services.legs.promotion import (
+    CONCLUDED,
     EVIDENCED,
     MIN_AGE_DAYS,
     MIN_RECALLS,
@@ -35,7 +36,7 @@ FROM (
     SELECT m.*, {_SURE} AS sure, {RELEVANCE} AS relevance, extract(epoch FROM now() - m.created_at)::float8 / 86400 AS age_days
     FROM memories_memory m JOIN memories_memoryaccess c ON c.tenant_id = m.tenant_id AND c.memory_id = m.id
     WHERE m.tenant_id = %(tenant)s AND m.agent_id = %(agent)s AND m.type = 'semantic' AND m.status = 'active'
-        AND c.count > 0 AND length(m.content) <= %(longest)s
+        AND c.count > 0 AND length(m.content) <= %(longest)s AND NOT {CONCLUDED}
     ORDER BY (m.id::text IN (SELECT p.change->>'memory' FROM selves_proposal p
             WHERE p.tenant_id = %(tenant)s AND p.agent_id = %(agent)s AND p.change ? 'memory'))::int,
         (c.count >= %(recalled)s)::int + (m.trust >= {_SURE})::int + ({RELEVANCE} >= %(relevant)s)::int

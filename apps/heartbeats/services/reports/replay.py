@@ -151,10 +151,11 @@ def _read_situation(heartbeat: Heartbeat) -> Situation:
         return Situation.model_validate(heartbeat.situation)
     except ValidationError as error:
         faults = error.errors(include_url=False, include_input=False)
+        count = "1 fault" if len(faults) == 1 else f"{len(faults)} faults"
         first = ".".join(str(part) for part in faults[0]["loc"])
         raise Invalid(
             f"heartbeat {heartbeat.id} was recorded by another version of Arbor, which this version cannot read"
-            f" ({first}: {faults[0]['msg']}; {len(faults)} faults); newer heartbeats can be replayed"
+            f" ({first}: {faults[0]['msg']}; {count}); newer heartbeats can be replayed"
         ) from error
 
 
@@ -170,8 +171,8 @@ def _missing_message(heartbeat_id: UUID) -> str:
     text = f"there is no heartbeat {heartbeat_id} in this tenant"
     if age is None:
         return text
-    days = f"{age / timedelta(days=1):g}"
-    return f"{text}: it never was, or it is older than {days} days ({setting_of(Record.HEARTBEATS)}) and was deleted"
+    days = age / timedelta(days=1)
+    return f"{text}: it never was, or it is older than {days:g} day{'s' if days != 1 else ''} ({setting_of(Record.HEARTBEATS)}) and was deleted"
 
 
 def _set_read_only() -> None:

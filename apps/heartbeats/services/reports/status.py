@@ -114,7 +114,7 @@ class FleetStatus:
     #: `apps.contacts.services.outbox.OutboxFigures`.
     outbox: dict[str, Any]
     scheduler_alive: bool
-    #: Numbers of agents by `arbor.heartbeat.situation.NoticeKind`.
+    #: Numbers of agents by `arbor.heartbeat.situation.NoticeKind`, among at most 10,000 that have notices.
     notices: dict[str, int]
     usage: UsageToday
     #: Proposals that wait for a decision.

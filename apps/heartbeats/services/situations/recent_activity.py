@@ -16,20 +16,19 @@ from arbor.heartbeat.failure_modes import (
     HEARTBEATS_COMPARED,
     HEARTBEATS_WATCHED,
     LIMITED_DAYS,
+    STALE_NEIGHBORHOODS,
     UNSUMMARIZED_EPISODES,
     RecentHeartbeat,
     Spending,
 )
 from arbor.heartbeat.pacing import ActiveHours, SchedulePolicy
-from arbor.heartbeat.situation import Mode
+from arbor.heartbeat.situation import PERCEPTS_COUNTED, Mode
 from arbor.heartbeat.usage import Amounts
 
 #: Age of a locked intent that counts as stuck: a heartbeat lasts minutes.
 STUCK_AFTER = timedelta(hours=1)
 #: Time after the last contact for which a user counts as present.
 PRESENT_FOR = timedelta(minutes=15)
-#: The most rows that a count counts.
-_MAX_COUNTED = 100
 #: Latest episodes searched for unsummarized ones.
 _EPISODES = 3 * UNSUMMARIZED_EPISODES
 #: Characters of a narrative and a reason that are compared.
@@ -64,7 +63,7 @@ RECENT_ACTIVITY = """
         'stuck', (SELECT count(*) FROM goals_intent WHERE tenant_id = a.tenant_id AND agent_id = a.id
             AND status = 'locked' AND locked_at < now() - %(activity_stuck)s),
         'stale', (SELECT count(*) FROM (SELECT FROM memories_upkeep WHERE tenant_id = a.tenant_id AND agent_id = a.id
-            AND stale LIMIT %(activity_counted)s) w),
+            AND stale LIMIT %(activity_stale)s) w),
         'unsummarized', (SELECT count(*) FROM (SELECT ended_at, summarized_at FROM memories_episode
             WHERE tenant_id = a.tenant_id AND agent_id = a.id ORDER BY started_at DESC LIMIT %(activity_episodes)s) w
             WHERE w.ended_at IS NOT NULL AND w.summarized_at IS NULL),
@@ -90,7 +89,8 @@ RECENT_ACTIVITY = """
 def recent_activity_values() -> dict[str, Any]:
     """Return the parameters of RECENT_ACTIVITY."""
     return {
-        "activity_counted": _MAX_COUNTED,
+        "activity_counted": PERCEPTS_COUNTED,
+        "activity_stale": STALE_NEIGHBORHOODS,
         "activity_episodes": _EPISODES,
         "activity_stuck": STUCK_AFTER,
         "activity_reason": _REASON,

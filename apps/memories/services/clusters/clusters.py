@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import NamedTuple
 from uuid import UUID
 
-from django.db.models import Case, Q, Value, When
+from django.db.models import Case, Exists, OuterRef, Q, QuerySet, Value, When
 from django.db.models.functions import Now
 from pgvector import HalfVector
 
 from apps.audit.models import AuditAction
 from apps.audit.services import record
-from apps.memories.models import Cluster, ClusterMember, ClusterRelation
+from apps.memories.models import Cluster, ClusterMember, ClusterRelation, Memory, Upkeep
 from apps.memories.services.clusters import queries
 from apps.memories.services.clusters.job import add_to_clusters, least_cosine, read_centers, read_latest
 from apps.memories.services.clusters.reclustering import read_vectors
@@ -69,6 +69,15 @@ class RelatedCluster:
     strength: float
     #: Whether the relation points from the queried cluster to this one.
     is_outgoing: bool
+
+
+def memories_to_cluster() -> QuerySet[Upkeep]:
+    """Return the upkeep of the memories that wait for a cluster; without those that their embedder refuses, which never get one."""
+    refused = Memory.objects.filter(
+        id=OuterRef("memory_id"), status=MemoryStatus.ACTIVE, embedding__isnull=True
+    ).exclude(embedding_model="")
+    waiting: QuerySet[Upkeep] = Upkeep.objects.filter(~Exists(refused), unclustered=True)
+    return waiting
 
 
 def assign_memory_to_clusters(

@@ -15,6 +15,7 @@ from uuid import UUID
 import structlog
 from django.db import connections
 
+from apps.agents.services.locks import lock_schedule
 from apps.memories.models import BufferItem, Episode, Memory, Upkeep
 from apps.memories.services.embedding import queries
 from apps.memories.services.embedding.embedders import (
@@ -129,8 +130,12 @@ def _embed_until(ends_at: float) -> int:
         for (tenant_id, model), group in groupby(rows, key=lambda row: (row.tenant_id, row.model)):
             if name_of(model) in resting:
                 continue
+            texts = _read(tenant_id, list(group))
+            if not texts:
+                # No request was made, which says nothing about the embedder.
+                continue
             try:
-                done += _embed(tenant_id, model, _read(tenant_id, list(group)))
+                done += _embed(tenant_id, model, texts)
             except EmbeddingFailed as error:
                 record_embedder_failure(model, error)
                 resting.add(name_of(model))
@@ -155,6 +160,7 @@ def _find_waiting(resting: set[str]) -> list[TextWithoutVector]:
                 "candidates": CANDIDATES,
                 "chunk": CHUNK,
                 "resting": sorted(resting),
+                "installation": name_of(installation_model()),
             },
         )
         rows = cursor.fetchall()
@@ -185,8 +191,6 @@ def _read(tenant_id: UUID, waiting: Sequence[TextWithoutVector]) -> list[TextWit
 
 def _embed(tenant_id: UUID, model: EmbeddingModel, waiting: Sequence[TextWithoutVector]) -> int:
     """Embed texts of one tenant by one model; return how many got a vector. Raises EmbeddingFailed if the embedder fails."""
-    if not waiting:
-        return 0
     try:
         vectors = embed_texts(tenant_id=tenant_id, texts=[item.text for item in waiting], model=model)
     except EmbeddingFailed as error:
@@ -228,6 +232,8 @@ def _mark_refused(item: TextWithoutVector, error: EmbeddingFailed) -> None:
     made_by = embedder_for(item.model).model
     log.warning("text_refused", kind=item.kind.value, id=str(item.id), model=made_by, error=str(error))
     with tenant_transaction(item.tenant_id):
+        # A heartbeat locks buffer items before the mind.
+        lock_schedule(item.agent_id)
         lock_minds([item.agent_id])
         if model_of(item.agent_id) == item.model:
             # Otherwise the agent was moved meanwhile, and its new embedder may embed the text.

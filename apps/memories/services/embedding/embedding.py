@@ -162,9 +162,11 @@ def embed_texts(*, tenant_id: UUID, texts: Sequence[str], model: EmbeddingModel 
     hashes = [content_hash(text) for text in texts]
     known = _vector_cache.find(tenant_id, cached_as, hashes)
     if not connected.in_process:
-        known |= _read_tenant_cache(
+        stored = _read_tenant_cache(
             tenant_id, cached_as, [digest for digest in hashes if digest not in known]
         )
+        _vector_cache.put(tenant_id, cached_as, stored)
+        known |= stored
     missing = {key: text for key, text in zip(hashes, texts, strict=True) if key not in known}
     if missing:
         fresh = dict(zip(missing, call_embedder(connected, list(missing.values())), strict=True))

@@ -54,16 +54,22 @@ LIMIT %(chunk)s
 """
 
 # Part: tenants with an embedder that does not rest. While an embedder rests, its agents wait, and tenants without another
-# embedder are skipped.
-TENANTS_WITH_OTHER_EMBEDDERS = """AND EXISTS (
-    SELECT FROM memories_mind WHERE tenant_id = t.id AND embedding_model || ' ' || embedding_dimension <> ALL(%(resting)s)
+# embedder are skipped. Agents without a mind have the installation's embedder.
+TENANTS_WITH_OTHER_EMBEDDERS = """AND (
+    EXISTS (
+        SELECT FROM memories_mind
+        WHERE tenant_id = t.id AND embedding_model || ' ' || embedding_dimension <> ALL(%(resting)s)
+    ) OR %(installation)s <> ALL(%(resting)s) AND EXISTS (
+        SELECT FROM agents_agent a WHERE a.tenant_id = t.id
+            AND NOT EXISTS (SELECT FROM memories_mind k WHERE k.tenant_id = a.tenant_id AND k.agent_id = a.id)
+    )
 )"""
 
 # Part: agents whose embedder does not rest.
-AGENTS_WITH_OTHER_EMBEDDERS = """AND NOT EXISTS (
-    SELECT FROM memories_mind k WHERE k.tenant_id = w.tenant_id AND k.agent_id = w.agent_id
-        AND k.embedding_model || ' ' || k.embedding_dimension = ANY(%(resting)s)
-)"""
+AGENTS_WITH_OTHER_EMBEDDERS = """AND coalesce((
+    SELECT k.embedding_model || ' ' || k.embedding_dimension FROM memories_mind k
+    WHERE k.tenant_id = w.tenant_id AND k.agent_id = w.agent_id
+), %(installation)s) <> ALL(%(resting)s)"""
 
 # Find texts across tenants, which get equal shares, by an index for each kind.
 WAITING_TEXTS = _WAITING.replace("{of_tenant}", _OF_TENANT)

@@ -18,6 +18,7 @@ import structlog
 from django.db import connection, connections
 from django.db.models import Exists, OuterRef, QuerySet
 
+from apps.agents.services.locks import lock_schedule
 from apps.audit.models import AuditAction
 from apps.audit.services import across_tenants, record
 from apps.memories.models import BufferItem, Cluster, Episode, Memory, Mind, NextEmbedding, Upkeep
@@ -26,6 +27,7 @@ from apps.memories.services.embedding.embedders import can_embed, check_embedder
 from apps.memories.services.embedding.embedding import embed_texts, embedder_for
 from apps.memories.services.embedding.literals import fit_terms, halfvec_texts, sparsevec_text
 from apps.memories.services.embedding.minds import check_dimension, model_of
+from apps.memories.services.jobs.reindexing import INDEXED_COLUMNS, index_memories
 from apps.memories.services.store.term_counts import count_terms, lock_minds, terms_of
 from apps.tenants.scope import OPS, tenant_transaction
 from apps.tenants.statements import change
@@ -272,17 +274,21 @@ def switch_model(
     """Replace the agent's vectors by the next ones in the open transaction; return None and change nothing while some are missing.
 
     With `leave_missing`, missing vectors are left to the backlog. For an agent that already has the model, only its next vectors
-    are deleted. At most fifteen statements for any number of memories.
+    are deleted. At most sixteen statements for any number of memories, and six more with missing vectors.
     """
+    # A heartbeat locks buffer items before the mind, and this function empties their vectors after it.
+    lock_schedule(agent_id)
     lock_minds([agent_id])
     started = time.perf_counter()
     previous = model_of(agent_id)
     if previous == model:
         NextEmbedding.objects.filter(agent_id=agent_id).delete()
         return ModelSwitch(memories=0, refused=0, left=0, seconds=time.perf_counter() - started)
-    missing = _missing(agent_id, model).count()
-    if missing and not leave_missing:
+    missing = _missing(agent_id, model)
+    left = missing.count()
+    if left and not leave_missing:
         return None
+    unprepared = list(missing.values(*INDEXED_COLUMNS)) if left else []
     _recount_terms(agent_id)
     refused = NextEmbedding.objects.filter(agent_id=agent_id, embedding=None).count()
     made_by = embedder_for(model).model
@@ -295,16 +301,16 @@ def switch_model(
     )
     _reset_derived(agent_id, model)
     NextEmbedding.objects.filter(agent_id=agent_id).delete()
+    # Otherwise a memory with the terms that fitted beside a shorter vector would be too large for the index once it is embedded.
+    index_memories(agent_id, unprepared)
     record(
         action=AuditAction.OPERATOR_ACT,
         actor=actor,
         agent_id=agent_id,
         message=f"moved {memories} memories from the embedding model {previous} to {model}",
-        detail={"refused": refused, "left_to_backlog": missing},
+        detail={"refused": refused, "left_to_backlog": left},
     )
-    return ModelSwitch(
-        memories=memories, refused=refused, left=missing, seconds=time.perf_counter() - started
-    )
+    return ModelSwitch(memories=memories, refused=refused, left=left, seconds=time.perf_counter() - started)
 
 
 def _reset_derived(agent_id: UUID, model: EmbeddingModel) -> None:

@@ -15,7 +15,7 @@ from apps.memories.services.graph import queries
 from apps.memories.services.graph.neighborhoods import mark_around
 from apps.memories.services.store.term_counts import lock_minds
 from apps.tenants.scope import current_tenant
-from apps.tenants.statements import change
+from apps.tenants.statements import change, fetch
 from arbor.errors import Invalid, NotFound
 from arbor.memory.concepts import (
     check_strength,
@@ -244,7 +244,7 @@ def merge_concepts(*, agent_id: UUID, retained: str, gone: str) -> None:
     retained_id, gone_id = _find_row(rows, retained).id, _find_row(rows, gone).id
     parents = with_merged({row.id: row.parent_id for row in rows}, retained=retained_id, gone=gone_id)
     change(queries.MOVE_LINKS, retained=retained_id, gone=gone_id)
-    if change(queries.MOVE_EDGES, agent=agent_id, retained=retained_id, gone=gone_id):
+    if fetch(queries.MOVE_EDGES, agent=agent_id, retained=retained_id, gone=gone_id):
         # Memories that were related to either concept are neighbors now.
         mark_around(agent_id, [retained_id], [])
     ends = Q(source_id=gone_id) | Q(target_id=gone_id)

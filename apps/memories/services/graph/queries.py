@@ -24,21 +24,29 @@ ON CONFLICT (tenant_id, concept_id, memory_id) DO UPDATE SET strength = EXCLUDED
 WHERE memories_memoryconcept.strength < EXCLUDED.strength
 """
 
-# Move all edges of a merged concept, except those that would be duplicates or self-references, which are deleted later.
+# Move all edges of a merged concept, except those that would be duplicates or self-references, which are deleted later; of duplicates
+# the highest weight stays. Returns the changed edges.
 MOVE_EDGES = """
-WITH moved AS (
+WITH ends AS (
     SELECT DISTINCT ON (source, target, relation) * FROM (
-        SELECT id, relation, CASE source_id WHEN %(gone)s THEN %(retained)s ELSE source_id END AS source,
+        SELECT id, relation, weight, CASE source_id WHEN %(gone)s THEN %(retained)s ELSE source_id END AS source,
             CASE target_id WHEN %(gone)s THEN %(retained)s ELSE target_id END AS target
         FROM memories_edge WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s
             AND %(gone)s IN (source_id, target_id)
-    ) ends WHERE source <> target ORDER BY source, target, relation, id
+    ) all_ends WHERE source <> target ORDER BY source, target, relation, weight DESC, id
+), raised AS (
+    UPDATE memories_edge there SET weight = ends.weight FROM ends
+    WHERE there.tenant_id = %(tenant)s AND there.agent_id = %(agent)s AND there.source_id = ends.source
+        AND there.target_id = ends.target AND there.relation = ends.relation AND there.weight < ends.weight
+    RETURNING there.id
+), moved AS (
+    UPDATE memories_edge e SET source_id = ends.source, target_id = ends.target FROM ends
+    WHERE e.tenant_id = %(tenant)s AND e.id = ends.id AND NOT EXISTS (
+        SELECT 1 FROM memories_edge there WHERE there.tenant_id = %(tenant)s AND there.agent_id = %(agent)s
+            AND there.source_id = ends.source AND there.target_id = ends.target AND there.relation = ends.relation
+    ) RETURNING e.id
 )
-UPDATE memories_edge e SET source_id = moved.source, target_id = moved.target FROM moved
-WHERE e.tenant_id = %(tenant)s AND e.id = moved.id AND NOT EXISTS (
-    SELECT 1 FROM memories_edge there WHERE there.tenant_id = %(tenant)s AND there.agent_id = %(agent)s
-        AND there.source_id = moved.source AND there.target_id = moved.target AND there.relation = moved.relation
-)
+SELECT id FROM raised UNION ALL SELECT id FROM moved
 """
 
 # The most agents of a tenant that one query returns, those with the lowest ids; the next query returns others once these are done.

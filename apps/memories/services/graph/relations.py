@@ -176,7 +176,10 @@ def connect(
 def unrelate(
     *, agent_id: UUID, source: GraphNode, target: GraphNode, relation: Relation | None = None
 ) -> int:
-    """Delete one or all relations from a node to another; return how many were deleted. Three statements."""
+    """Delete one or all relations from a node to another; return how many were deleted. Three statements, one more for a belief."""
+    if GraphNodeKind.BELIEF in (source.kind, target.kind):
+        # Evidence that is withdrawn changes a proposal, which locks the agent's row after the mind.
+        lock_schedule(agent_id)
     # All writers lock the mind before they mark neighborhoods, or two could deadlock.
     lock_minds([agent_id])
     _mark_stale(agent_id, source, target)

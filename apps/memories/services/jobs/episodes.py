@@ -157,4 +157,9 @@ def _with_details(ranked: Sequence[tuple[UUID, EpisodeScoreComponents]]) -> list
     names = ("id", "session", "started_at", "last_at", "ended_at", "size", "summary", "summarized_by")
     episodes = Episode.objects.filter(id__in=[episode_id for episode_id, _ in ranked]).values(*names)
     by_id = {episode["id"]: episode for episode in episodes}
-    return [RecalledEpisode(**by_id[episode_id], terms=terms) for episode_id, terms in ranked]
+    # An episode that is deleted between the two statements is left out.
+    return [
+        RecalledEpisode(**by_id[episode_id], terms=terms)
+        for episode_id, terms in ranked
+        if episode_id in by_id
+    ]

@@ -47,7 +47,7 @@ class JobHealth:
     state: HealthState
     #: Expected seconds between two runs.
     period_s: float
-    #: Seconds since the end of the last run, and since the last success; None: never.
+    #: Seconds since the end of the last run, or since the first was expected; and since the last success; None: never.
     ended_ago_s: float
     succeeded_ago_s: float | None
     #: Duration, units of work done and failed steps of the last run.
@@ -55,6 +55,11 @@ class JobHealth:
     done: int
     failed: int
     error: str
+
+    @property
+    def has_run(self) -> bool:
+        """Return whether a run has ended."""
+        return self.succeeded_ago_s is not None or bool(self.error)
 
     @property
     def is_off(self) -> bool:
@@ -223,11 +228,12 @@ def _ago(moment: datetime | None, now: datetime) -> float | None:
 
 def _describe(figure: Figure) -> str:
     count = f"{figure.count:,}{' or more' if figure.count >= MAX_COUNTED else ''}"
+    # The count comes last, because a title is a plural.
     if METRIC_RULES[figure.metric].by_age:
-        return f"{count} {figure.title} (the oldest for {_span(figure.judged)})"
+        return f"{figure.title}: {count} (the oldest for {_span(figure.judged)})"
     if figure.judged == figure.count:
-        return f"{count} {figure.title}"
-    return f"{count} {figure.title} ({figure.judged:,.0f} of one agent)"
+        return f"{figure.title}: {count}"
+    return f"{figure.title}: {count} ({figure.judged:,.0f} of one agent)"
 
 
 def _span(seconds: float) -> str:

@@ -35,13 +35,16 @@ FROM episode LEFT JOIN scored_by_memories s ON s.id = episode.id
 _OF_ACTIVE = "JOIN tenants_tenant t ON t.id = w.tenant_id AND t.status = 'active'"
 
 # Count the rows that wait for each kind of maintenance: of all agents, and the most of one agent. Each count uses a partial
-# index of the waiting rows and stops at a bound.
+# index of the waiting rows and stops at a bound. Memories that their embedder refuses wait for no cluster.
 COUNT_BY_AGENT = f"""
 SELECT kind, coalesce(sum(waiting), 0), coalesce(max(waiting), 0) FROM (
     SELECT 'stale_neighborhoods' AS kind, count(*) AS waiting FROM (
         SELECT agent_id FROM memories_upkeep WHERE stale LIMIT %(counted)s) w GROUP BY agent_id
     UNION ALL SELECT 'unclustered', count(*) FROM (
-        SELECT agent_id FROM memories_upkeep WHERE unclustered LIMIT %(counted)s) w GROUP BY agent_id
+        SELECT agent_id FROM memories_upkeep w WHERE unclustered AND NOT EXISTS (
+            SELECT FROM memories_memory m WHERE m.tenant_id = w.tenant_id AND m.id = w.memory_id
+                AND m.embedding IS NULL AND m.status = 'active' AND m.embedding_model <> ''
+        ) LIMIT %(counted)s) w GROUP BY agent_id
     UNION ALL SELECT 'unextracted', count(*) FROM (
         SELECT agent_id FROM memories_upkeep w {_OF_ACTIVE} WHERE unextracted LIMIT %(counted)s) w GROUP BY agent_id
     UNION ALL SELECT 'unweighed', count(*) FROM (

@@ -21,7 +21,8 @@ from arbor.memory.values import MemoryStatus
 #: The most memories of one step. Most memories of an older version have no detail, and only lose their flag.
 _BATCH = 1_000
 _FLAG = "unindexed"
-_COLUMNS = ("id", "content", "role", "session", "detail", "lexical", "status")
+#: The columns of memories that `index_memories` reads.
+INDEXED_COLUMNS = ("id", "content", "role", "session", "detail", "lexical", "status")
 
 
 def reindex_words() -> JobRunResult:
@@ -36,12 +37,15 @@ def _reindex(tenant_id: UUID, agent_id: UUID) -> int:
         flagged = Upkeep.objects.filter(agent_id=agent_id, unindexed=True).order_by("memory_id")
         ids = list(flagged.select_for_update(no_key=True).values_list("memory_id", flat=True)[:_BATCH])
         memories = Memory.objects.filter(id__in=ids, detail__has_any_keys=list(INDEXED_FIELDS))
-        _write(agent_id, list(memories.values(*_COLUMNS)))
+        index_memories(agent_id, list(memories.values(*INDEXED_COLUMNS)))
         return int(Upkeep.objects.filter(memory_id__in=ids).update(unindexed=False))
 
 
-def _write(agent_id: UUID, memories: Sequence[Mapping[str, Any]]) -> None:
-    """Write the lexical vectors of memories, and count their terms, with the mind locked."""
+def index_memories(agent_id: UUID, memories: Sequence[Mapping[str, Any]]) -> None:
+    """Write the lexical vectors of memories, as many terms as fit beside vectors of the agent's model, and count the terms.
+
+    In the open transaction, with the mind locked. Up to five statements; none without memories.
+    """
     if not memories:
         return
     dimension = model_of(agent_id).dimension

@@ -11,6 +11,7 @@ from uuid import UUID
 from django.db.models import Case, Exists, OuterRef, Q, When
 from django.db.models.functions import Now
 
+from apps.agents.services.locks import lock_schedules
 from apps.audit.models import AuditAction
 from apps.audit.services import record
 from apps.memories.models import (
@@ -131,6 +132,8 @@ def purge(
     _check(memory_ids, reason=reason, actor=actor)
     ids = sorted(set(memory_ids))
     fetch(queries.LOCK_CALLS, ids=ids, id_texts=[str(memory_id) for memory_id in ids])
+    # A heartbeat locks buffer items before the mind, and this function deletes some after it.
+    lock_schedules(set(Memory.objects.filter(id__in=ids).values_list("agent_id", flat=True)))
     memories = lock_memories(memory_ids)
     if active := [memory.id for memory in memories if memory.status != MemoryStatus.ARCHIVED]:
         raise Invalid(f"archive memories before you remove them for good; not archived: {first_ids(active)}")

@@ -87,7 +87,7 @@ def _conditions(step: StepView | IntentView) -> Iterator[str]:
 def _intent(intent: IntentView) -> Iterator[str]:
     details = [f"for goal {intent.goal_id}"]
     if intent.attempts:
-        details.append(f"failed attempts: {intent.attempts}")
+        details.append(f"attempts: {intent.attempts}")
     if intent.tick_limit is not None:
         details.append(f"heartbeats spent: {intent.ticks_used} of at most {intent.tick_limit}")
     if intent.procedure:

@@ -20,6 +20,7 @@ from arbor.heartbeat.situation import (
     Notice,
     PerceptView,
     Situation,
+    percept_count,
 )
 from arbor.heartbeat.views import PERCEPT_LENGTH
 from arbor.heartbeat.working_memory import WorkingMemory
@@ -101,7 +102,9 @@ def environment(environment: Environment, data: Data) -> str:
         times = "once" if environment.published_today == 1 else f"{environment.published_today} times"
         user += f" In public you wrote {times} in the last 24 hours."
     presence = " Somebody is there." if environment.user_present and not environment.user_waiting else ""
-    text = f"## Environment\n{user}{presence} Percepts waiting: {environment.pending_percepts}."
+    text = (
+        f"## Environment\n{user}{presence} Percepts waiting: {percept_count(environment.pending_percepts)}."
+    )
     if not environment.other_agents:
         return text
     names = data.block([", ".join(line(name) for name in environment.other_agents)])
@@ -130,7 +133,9 @@ def percepts(percepts: Sequence[PerceptView], pending: int, data: Data) -> str:
     shown = percepts[-SHOWN_PERCEPTS:]
     left = max(pending, len(percepts)) - len(shown)
     body = data.section("## What reached you", (entry for percept in shown for entry in _percept(percept)))
-    return body + (f"\nWaiting for your next heartbeat: {left}." if left > 0 else "")
+    return body + (
+        f"\nWaiting for your next heartbeat: {percept_count(left, of=pending)}." if left > 0 else ""
+    )
 
 
 def _percept(percept: PerceptView) -> Iterator[str]:
@@ -164,6 +169,7 @@ def directive(situation: Situation) -> str:
         mode is Mode.GOAL_PURSUIT
         and foremost is not None
         and not foremost.blocked_by
+        and foremost.id not in situation.waiting_goals
         and all(intent.goal_id != foremost.id for intent in situation.intents)
     )
     return f"## This heartbeat: {mode.replace('_', ' ')}\n{UNPLANNED if unplanned else DIRECTIVES[mode]}"

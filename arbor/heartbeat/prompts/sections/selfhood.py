@@ -19,6 +19,7 @@ from arbor.heartbeat.views import (
 )
 from arbor.quotations import Data, line
 from arbor.selves.boundaries import BoundaryResponse
+from arbor.selves.boundary_check import at_least_words
 from arbor.selves.drives import GOAL_COMPLETED, RULES, SATISFACTION, Drive
 from arbor.selves.emotions import describe_mood
 from arbor.selves.values import BeliefStatus
@@ -91,8 +92,8 @@ def boundaries(matches: Sequence[MatchedBoundary], data: Data) -> str:
         for match in matches
     )
     words = [
-        f"{match.boundary}: an action against it runs only if its reasoning names it and says why, in at least"
-        f" {match.words_to_negotiate} more words."
+        f"{match.boundary}: an action against it runs only if its reasoning names it and says why, in"
+        f" {at_least_words(match.words_to_negotiate)}."
         for match in matches
         if match.words_to_negotiate is not None
     ]

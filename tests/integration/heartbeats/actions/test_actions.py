@@ -15,7 +15,9 @@ from apps.memories.models import Edge, Memory
 from apps.tenants.scope import tenant_transaction
 from arbor.goals.values import GoalState
 from arbor.heartbeat.actions import ACTIONS
+from arbor.heartbeat.prompts.sections.moment import SHOWN_PERCEPTS
 from tests.factories.authority import allow
+from tests.factories.heartbeats import PerceptFactory
 from tests.integration.heartbeats.actions.conftest import RunReplies, store_medium_fact
 from tests.integration.heartbeats.conftest import first_action, heartbeats_of, last_heartbeat
 from tests.integration.heartbeats.heartbeat_runner import action_of, reply_of
@@ -102,6 +104,18 @@ def test_observe_shows_the_budget_without_cost(run_replies: RunReplies, agent: A
     assert "20 of 20 energy" in first_action(agent)["brought"]
     # Its results are read in the same heartbeat.
     assert "20 of 20 energy" in model.requests[1].messages[-1].content
+
+
+def test_observe_lists_first_what_the_next_heartbeat_takes_in(run_replies: RunReplies, agent: Agent) -> None:
+    with tenant_transaction(agent.tenant_id):
+        for number in range(SHOWN_PERCEPTS):
+            PerceptFactory(agent=agent, content=f"Has gull {number} come back?")
+        for number in range(SHOWN_PERCEPTS):
+            PerceptFactory(agent=agent, kind="event", content=f"Gull {number} is back.")
+        PerceptFactory(agent=agent, kind="event", content="The dike leaks.", urgent=True)
+    run_replies(reply_of(action_of("observe")))
+
+    assert "The dike leaks." in first_action(agent)["brought"]
 
 
 def test_review_goals_succeeds_without_goals(run_replies: RunReplies, agent: Agent) -> None:

@@ -38,6 +38,12 @@ class TestMaintain:
         with tenant_transaction(agent.tenant_id):
             assert Memory.objects.get(id=memory_id).status == "active"
 
+    def test_a_long_memory_is_shown_with_an_ellipsis(self, run_replies: RunReplies, agent: Agent) -> None:
+        memory_id = store_medium_fact(agent, "The reef is deep. " * 200)
+        run_replies(reply_of(action_of("maintain", target="memory", id=memory_id)))
+
+        assert "The reef is deep. The…" in first_action(agent)["brought"]
+
     def test_a_revision_takes_over_the_links_of_goals(self, run_replies: RunReplies, agent: Agent) -> None:
         memory_id = store_medium_fact(agent, "The reef is ten fathoms deep.")
         with tenant_transaction(agent.tenant_id):

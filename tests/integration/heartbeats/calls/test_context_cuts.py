@@ -72,7 +72,7 @@ def test_each_cut_of_a_prompt_is_audited(fleet: Fleet, agent: Agent, scripted: S
         assert source["before"] - source["after"] == source["tokens"] > 0
 
 
-def test_a_window_without_room_is_recorded_and_tried_rarely(
+def test_a_window_without_room_is_on_record_and_tried_less_often(
     fleet: Fleet, agent: Agent, scripted: Script, settings: Any
 ) -> None:
     model = scripted(REST, repeat=True)

@@ -22,8 +22,8 @@ from apps.selves.services.proposals import accept, propose
 from apps.tenants.scope import tenant_transaction
 from arbor.clock import SystemClock
 from arbor.memory.details import SemanticDetail
-from arbor.memory.relations import GraphNode, GraphNodeKind, Relation
-from arbor.selves.proposals import NewProposal, ProposalKind
+from arbor.memory.relations import GraphNode, GraphNodeKind, Relation, TraversedEdge
+from arbor.selves.proposals import NewProposal, ProposalKind, ProposalStatus
 from arbor.selves.values import BeliefCategory, NewBelief
 from tests.integration.heartbeats.conftest import REST
 from tests.integration.heartbeats.heartbeat_runner import HeartbeatRunner, store_memory
@@ -84,6 +84,23 @@ def test_a_relation_that_a_person_takes_back_is_no_evidence(agent: Agent, belief
         unrelate(agent_id=agent.id, source=ends[0], target=ends[1])
         assert withdraw_evidence(agent_id=agent.id, ends=ends) == 1
         assert not BeliefEvidence.objects.filter(belief_id=belief.id).exists()
+        assert Proposal.objects.get(agent_id=agent.id, kind="belief").status == ProposalStatus.EXPIRED
+
+
+def test_a_proposal_expires_when_other_evidence_outweighs_it(agent: Agent, belief: Belief) -> None:
+    assert proposed_confidence(agent, belief, trust=0.8) < belief.confidence
+    with tenant_transaction(agent.tenant_id):
+        evidence = BeliefEvidence.objects.get(belief_id=belief.id)
+        edge = TraversedEdge(
+            source=memory_node(evidence.memory_id),
+            target=GraphNode(GraphNodeKind.BELIEF, belief.id),
+            relation=Relation.CONTRADICTS,
+            weight=0.0,
+        )
+        answer = record_evidence(agent_id=agent.id, edge=edge, source="test")
+        proposal = Proposal.objects.get(agent_id=agent.id, kind="belief")
+    assert answer == "the belief stays as it is"
+    assert (proposal.status, proposal.decided_by) == (ProposalStatus.EXPIRED, "evidence")
 
 
 def test_a_retired_memory_is_no_evidence(heartbeats: HeartbeatRunner, agent: Agent, belief: Belief) -> None:

@@ -141,7 +141,9 @@ def test_the_oldest_peer_without_interactions_is_deleted_first(
             dealings=peers.Dealings(met=[Meeting(name="New", peer_id="", note=None)]),
         )
         assert set(PeerModel.objects.values_list("name", flat=True)) == {"Friend", "Late", "New"}
-        assert AuditEvent.objects.get(action=AuditAction.TRUNCATED).detail == {"peers": ["Old"]}
+        event = AuditEvent.objects.get(action=AuditAction.TRUNCATED)
+        assert event.detail == {"peers": ["Old"]}
+        assert event.message == "forgot 1 peer: an agent has models of at most 3"
 
 
 def test_notes_about_a_silent_peer_count_no_further_meeting(

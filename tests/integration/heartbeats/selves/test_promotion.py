@@ -9,6 +9,8 @@ from uuid import UUID
 import pytest
 
 from apps.agents.models import Agent, AgentState
+from apps.audit.models import AuditAction, AuditEvent
+from apps.heartbeats.services.legs import promotion
 from apps.heartbeats.services.legs.promotion import SOURCE, propose_settled_changes
 from apps.heartbeats.services.reports.promotion_candidates import promotion_candidates
 from apps.memories.models import Activation, Cluster, ClusterMember, Memory, MemoryAccess
@@ -192,6 +194,27 @@ def test_only_candidates_that_lack_no_condition_are_proposed(agent: Agent) -> No
         nearest = promotion_candidates(agent_id=agent.id, limit=5)
         assert [str(fact.memory_id) for fact in nearest if fact.proposal] == [], "there are five others"
         assert len(nearest) == 5
+
+
+def test_concluded_memories_are_no_candidates(agent: Agent) -> None:
+    with tenant_transaction(agent.tenant_id):
+        fact = store_fact(agent, "Eels leave the river in autumn.")
+        settle(agent, fact, trust=0.9, sources=[ALMANAC])
+        insight = ProposalFactory(agent=agent, kind="insight", source=SOURCE, status="accepted")
+        Memory.objects.filter(id=fact).update(source=f"proposal:{insight.id}")
+
+        assert propose_now(agent) == []
+        assert str(fact) not in {str(found.memory_id) for found in promotion_candidates(agent_id=agent.id)}
+
+
+def test_one_deleted_experience_is_audited_as_one(agent: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(promotion, "MAX_EXPERIENCES", 1)
+    with tenant_transaction(agent.tenant_id):
+        for tick in range(2):
+            add_experience(agent, tick, "recall", worked=True)
+        assert promotion.delete_oldest_experiences(agent_id=agent.id) == 1
+        event = AuditEvent.objects.get(agent_id=agent.id, action=AuditAction.TRUNCATED)
+    assert event.message == "deleted the oldest experience: an agent keeps 1"
 
 
 def test_a_candidate_is_compared_with_the_calibrated_threshold(agent: Agent) -> None:

@@ -93,6 +93,19 @@ def test_the_cache_of_a_tenant_is_shared_between_processes(
     np.testing.assert_allclose(again[:3], first, atol=1e-3)
 
 
+def test_a_vector_of_the_tenants_cache_is_read_once_by_a_process(
+    tenant: Tenant, remote: RemoteEmbedder, monkeypatch: pytest.MonkeyPatch, statements: list[str]
+) -> None:
+    embed_texts(tenant_id=tenant.id, texts=["One."])
+    forget_vectors(monkeypatch)
+    read = embed_texts(tenant_id=tenant.id, texts=["One."])
+    assert statements
+    statements.clear()
+    np.testing.assert_array_equal(embed_texts(tenant_id=tenant.id, texts=["One."]), read)
+    assert statements == []
+    assert remote.asked == ["One."]
+
+
 @pytest.mark.parametrize("process", ["the same", "another"])
 def test_tenants_do_not_share_cached_vectors(
     process: str,

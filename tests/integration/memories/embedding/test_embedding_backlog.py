@@ -26,6 +26,7 @@ from apps.tenants.scope import OPS, tenant_transaction
 from arbor.errors import EmbeddingFailed
 from arbor.memory.content import content_hash
 from arbor.memory.recall.recall_request import RecallRequest
+from tests.factories.memories import BufferItemFactory
 from tests.integration.memories.conftest import (
     NOON,
     REMOTE,
@@ -160,6 +161,19 @@ def test_when_the_embedder_is_away_the_backlog_waits(mind: Agent, remote: Remote
     remote.away = False
     EmbedderFault.objects.update(retry_at=NOON)
     assert embed_backlog() == 2
+
+
+def test_texts_that_are_gone_do_not_prove_that_the_embedder_is_back(
+    mind: Agent, remote: RemoteEmbedder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store_without_vectors(mind, *turns("One."))
+    remote.away = True
+    assert embed_backlog() == 0
+    EmbedderFault.objects.update(retry_at=NOON)
+    # The memory is deleted after it was found: no request is made.
+    monkeypatch.setattr(embedding_backlog, "_read", lambda *_: [])
+    assert embed_backlog() == 0
+    assert len(embedder_faults()) == 1
 
 
 def test_workers_that_embed_the_same_backlog_at_once_do_it_once(mind: Agent) -> None:
@@ -314,6 +328,33 @@ def test_a_tenant_with_a_failing_embedder_delays_no_other(
     store_without_vectors(foreign_mind, *turns(*(f"Bird {number}." for number in range(30))))
     assert embed_backlog() == 30
     assert unembedded_contents(foreign_mind) == []
+
+
+def test_agents_without_a_mind_hide_no_texts_of_others(
+    mind: Agent, other_mind: Agent, server: RemoteEmbedder, monkeypatch: pytest.MonkeyPatch, settings: Any
+) -> None:
+    """Their texts wait while the installation's embedder rests."""
+    monkeypatch.setattr(embedding_backlog, "CHUNK_OF_TENANT", 5)
+    create_mind(other_mind, LONG)
+    settings.ARBOR_EMBEDDING_MODEL, settings.ARBOR_EMBEDDING_DIMENSION = REMOTE.name, REMOTE.dimension
+    server.away = True
+    with tenant_transaction(mind.tenant_id):
+        # Buffer items come before memories.
+        BufferItemFactory.create_batch(10, agent=mind)
+    store_without_vectors(other_mind, *turns("One.", "Two."))
+    assert embed_backlog() == 2
+
+
+def test_agents_without_a_mind_do_not_wait_for_another_embedder(
+    mind: Agent, foreign_mind: Agent, server: RemoteEmbedder
+) -> None:
+    create_mind(mind, REMOTE)
+    server.away = True
+    store_without_vectors(mind, *turns("One."))
+    assert embed_backlog() == 0
+    with tenant_transaction(foreign_mind.tenant_id):
+        BufferItemFactory(agent=foreign_mind)
+    assert embed_backlog() == 1
 
 
 class InvalidEmbedder(RemoteEmbedder):

@@ -17,17 +17,27 @@ from apps.memories.models import (
 from apps.memories.services.embedding import reembed
 from apps.memories.services.embedding.backlog import embed_backlog
 from apps.memories.services.embedding.embedding import embed_texts
+from apps.memories.services.embedding.literals import fit_terms
 from apps.memories.services.embedding.reembed import Reembedding, find_moves, switch_model
 from apps.memories.services.jobs.reindexing import reindex_words
 from apps.memories.services.recall.recaller import recall
+from apps.memories.services.retention.archive import archive
 from apps.memories.services.store.term_counts import terms_of
 from apps.tenants.scope import APP, tenant_transaction
 from arbor.embedding.models import EmbeddingModel
 from arbor.errors import AlreadyExists, ConfigurationInvalid, EmbeddingFailed
 from arbor.memory.recall.recall_request import RecallRequest
-from arbor.memory.text.lexical import term_index, term_of
+from arbor.memory.text.lexical import document_vector, term_index, term_of
 from arbor.memory.values import MemoryType
-from tests.integration.memories.conftest import REMOTE, a_memory, at_once, memories_of, turns
+from tests.integration.memories.conftest import (
+    REMOTE,
+    a_memory,
+    at_once,
+    memories_of,
+    term_counts,
+    true_counts,
+    turns,
+)
 from tests.integration.memories.embedding.moves import (
     LONG,
     SHORT,
@@ -37,7 +47,7 @@ from tests.integration.memories.embedding.moves import (
     move,
     vectors_of,
 )
-from tests.support.embedders import RemoteEmbedder, forget_vectors
+from tests.support.embedders import RemoteEmbedder, forget_vectors, registered_embedder
 from tests.support.memories import store_memories
 
 # --- Interrupted, doubled and concurrent moves -------------------------------------------------------
@@ -169,6 +179,32 @@ def test_an_agent_that_never_stops_storing_is_moved_all_the_same(
     assert {len(vector) for vector in vectors_of(mind).values()} == {64}
     assert embed_backlog() == 1
     assert len(vectors_of(mind)["Thought 2."]) == 64
+
+
+@pytest.mark.parametrize("way", ["longer", "shorter"])
+def test_words_of_a_memory_left_to_the_backlog_fit_its_next_vector(
+    mind: Agent, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    wide = EmbeddingModel(name="tei/wide", dimension=1024)
+    text = " ".join(f"word{number}" for number in range(300))
+    with registered_embedder(monkeypatch, RemoteEmbedder(wide.dimension), name=wide.name):
+        if way == "shorter":
+            store_memories(mind, a_memory("The tide turns."))
+            move(mind, wide)
+        store_memories(mind, a_memory(text), a_memory("word1 word2 are archived."))
+        with tenant_transaction(mind.tenant_id):
+            archived = Memory.objects.get(content__startswith="word1 word2 are")
+            archive(memory_ids=[archived.id], reason="a test", actor="cli:test")
+        model = wide if way == "longer" else LONG
+        with tenant_transaction(mind.tenant_id):
+            switch = switch_model(agent_id=mind.id, model=model, actor="cli:test", leave_missing=True)
+        assert switch is not None
+        embed_backlog()
+    assert len(vectors_of(mind)[text]) == model.dimension
+    (memory,) = (memory for memory in memories_of(mind) if memory.content == text)
+    expected = fit_terms(document_vector(text, speaker=""), session="", dimension=model.dimension)
+    assert set(terms_of(memory.lexical)) == set(expected)
+    assert term_counts(mind) == true_counts(mind)
 
 
 # --- A failing embedder ------------------------------------------------------------------------------

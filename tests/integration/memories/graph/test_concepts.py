@@ -165,7 +165,11 @@ def test_a_merge_moves_memories_edges_and_narrower_concepts(mind: Agent) -> None
     move(mind, "bop", "jazz music")
     with tenant_transaction(mind.tenant_id):
         ids = {row.name: row.id for row in Concept.objects.all()}
-        for source, target in [("jazz music", "night"), ("jazz", "night"), ("jazz music", "jazz")]:
+        for source, target, weight in [
+            ("jazz music", "night", 0.7),
+            ("jazz", "night", 0.4),
+            ("jazz music", "jazz", 1.0),
+        ]:
             Edge.objects.create(
                 tenant_id=mind.tenant_id,
                 agent_id=mind.id,
@@ -174,12 +178,13 @@ def test_a_merge_moves_memories_edges_and_narrower_concepts(mind: Agent) -> None
                 target_kind="concept",
                 target_id=ids[target],
                 relation="associated",
+                weight=weight,
             )
         merge_concepts(agent_id=mind.id, retained="jazz", gone="jazz music")
         links = {row.memory_id: row.strength for row in MemoryConcept.objects.filter(concept_id=ids["jazz"])}
         assert links == {first: 0.8, second: 0.9}
-        edges = Edge.objects.values_list("source_id", "target_id")
-        assert list(edges) == [(ids["jazz"], ids["night"])]
+        edges = Edge.objects.values_list("source_id", "target_id", "weight")
+        assert list(edges) == [(ids["jazz"], ids["night"], 0.7)]
     assert ancestries(mind) == {"jazz": [], "bop": ["jazz"], "night": []}
     with pytest.raises(Invalid, match="with itself"), tenant_transaction(mind.tenant_id):
         merge_concepts(agent_id=mind.id, retained="jazz", gone="Jazz")

@@ -49,7 +49,7 @@ def test_waiting_memories_are_judged_by_the_most_of_one_agent(
     assert (stale.count, stale.judged, stale.state) == (125, 120, HealthState.WARN)
     assert (
         HealthState.WARN,
-        "125 neighborhoods stale or missing (120 of one agent)",
+        "neighborhoods stale or missing: 125 (120 of one agent)",
         stale.remedy,
     ) in health.findings
     with tenant_transaction(mind.tenant_id):
@@ -76,7 +76,7 @@ def test_ages_are_those_of_the_oldest_in_any_tenant(mind: Agent, foreign_mind: A
         ), metric
     overdue = figure(health, Metric.OVERDUE_FORGETTING)
     assert (overdue.count, overdue.state) == (1, HealthState.WARN)
-    assert "3 texts without a vector (the oldest for 7 h)" in [what for _, what, _ in health.findings]
+    assert "texts without a vector: 3 (the oldest for 7 h)" in [what for _, what, _ in health.findings]
 
 
 def test_an_age_of_fewer_seconds_than_memories_is_an_age(mind: Agent, settings: Any) -> None:
@@ -84,7 +84,7 @@ def test_an_age_of_fewer_seconds_than_memories_is_an_age(mind: Agent, settings: 
     store_memories(mind, 5)
     with tenant_transaction(mind.tenant_id):
         Memory.objects.update(created_at=datetime.now(UTC) - timedelta(seconds=3))
-    assert "5 texts without a vector (the oldest for 3 s)" in [what for _, what, _ in read_health().findings]
+    assert "texts without a vector: 5 (the oldest for 3 s)" in [what for _, what, _ in read_health().findings]
 
 
 def test_closed_episodes_and_unreadable_texts_are_counted(mind: Agent, settings: Any) -> None:
@@ -109,7 +109,19 @@ def test_closed_episodes_and_unreadable_texts_are_counted(mind: Agent, settings:
     health = read_health()
     assert (figure(health, Metric.UNSUMMARIZED_EPISODES).count, health.state) == (12, HealthState.WARN)
     assert figure(health, Metric.OTHER_EMBEDDER).count == 1
+    assert "agents whose vectors are of another model than the settings name: 1" in [
+        what for _, what, _ in health.findings
+    ]
     assert figure(health, Metric.UNREADABLE).count == 1
+
+
+def test_a_memory_without_a_possible_vector_waits_for_no_cluster(mind: Agent) -> None:
+    store_memories(mind, 3)
+    assert figure(read_health(), Metric.UNCLUSTERED).count == 3
+    with tenant_transaction(mind.tenant_id):
+        Memory.objects.filter(content__startswith="Ticket 0").update(embedding_model="refused: wordllama")
+    health = read_health()
+    assert (figure(health, Metric.UNCLUSTERED).count, figure(health, Metric.UNREADABLE).count) == (2, 1)
 
 
 def test_the_limits_are_settings(mind: Agent, settings: Any) -> None:
@@ -157,6 +169,7 @@ def test_job_runs_are_recorded_and_a_stopped_job_is_reported(database: None) -> 
 def test_an_expected_job_that_never_runs_is_reported(database: None) -> None:
     expect_runs({"arbor.decay.fade": 60, "arbor.cleanup.expire": 300})
     assert read_health().state is HealthState.OK
+    assert not any(job.has_run for job in read_health().jobs)
     JobRun.objects.update(first_at=datetime.now(UTC) - timedelta(hours=1))
     expect_runs({"arbor.decay.fade": 60, "arbor.cleanup.expire": 300})
     assert {job.name: job.state for job in read_health().jobs} == {
@@ -164,6 +177,7 @@ def test_an_expected_job_that_never_runs_is_reported(database: None) -> None:
         "arbor.cleanup.expire": HealthState.CRITICAL,
     }
     record_job_run(name="arbor.decay.fade", period_s=60, seconds=0.1, result=0)
+    assert [job.name for job in read_health().jobs if job.has_run] == ["arbor.decay.fade"]
     states = {job.name: job.state for job in read_health().jobs}
     assert states == {"arbor.decay.fade": HealthState.OK, "arbor.cleanup.expire": HealthState.CRITICAL}
 
@@ -209,5 +223,5 @@ def test_a_change_of_state_is_audited_once(mind: Agent, settings: Any) -> None:
     assert watch_health() is HealthState.OK
     assert recorded_states() == [("ok", None), ("warn", "ok"), ("critical", "warn"), ("ok", "critical")]
     worst = PlatformEvent.objects.using(OPS).filter(action=AuditAction.HEALTH_CHANGED).order_by("-id")[1]
-    assert worst.detail["findings"][0]["what"] == "5 neighborhoods stale or missing"
+    assert worst.detail["findings"][0]["what"] == "neighborhoods stale or missing: 5"
     assert str(mind.id) not in str(worst.detail)

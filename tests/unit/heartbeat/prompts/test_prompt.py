@@ -225,7 +225,7 @@ def test_each_mode_has_its_own_directive(mode: Mode) -> None:
         ("goals", "[goal-market] Map the market (queued,"),
         ("goals", "On the backburner: 1."),
         ("intents", "[intent-look] recall: First, look (for goal goal-harbour)"),
-        ("intents", "[intent-ask] reflect: First, ask (for goal goal-harbour; failed attempts: 1)"),
+        ("intents", "[intent-ask] reflect: First, ask (for goal goal-harbour; attempts: 1)"),
         (
             "recent",
             "[memory-pier] 2026-01-05 09:30, episodic, from Ada: The pier was rebuilt after the storm",

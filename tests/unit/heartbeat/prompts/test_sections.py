@@ -8,19 +8,34 @@ from typing import Any
 import pytest
 
 from arbor.goals.intents import IntentStatus
+from arbor.goals.plans import PlanStatus, StepStatus
 from arbor.goals.values import GoalLayer, GoalState
 from arbor.heartbeat.prompts.sections import selfhood
 from arbor.heartbeat.prompts.sections.goals import goals, overview
-from arbor.heartbeat.prompts.sections.moment import DIRECTIVES, UNPLANNED, directive
+from arbor.heartbeat.prompts.sections.moment import DIRECTIVES, UNPLANNED, directive, environment, percepts
 from arbor.heartbeat.situation import ClusterView, Environment, Mode
-from arbor.heartbeat.views import DriveView
+from arbor.heartbeat.views import DriveView, PlanView, StepView
 from arbor.memory.text.keywords import NO_KEYWORDS
 from arbor.quotations import Data
 from arbor.selves.drives import Drive
-from tests.unit.heartbeat.builders import NONCE, NOW, goal, intent, section, situation
+from tests.unit.heartbeat.builders import NONCE, NOW, goal, intent, percept, section, situation
 
 FOREMOST = goal("reef", priority=9.0)
 LESSER = goal("harbour", priority=2.0)
+PLAN_THAT_WAITS = PlanView(
+    id="plan",
+    goal_id="goal-reef",
+    status=PlanStatus.ACTIVE,
+    steps=[
+        StepView(
+            position=1,
+            action="recall",
+            description="Look first",
+            precondition="Map the market",
+            status=StepStatus.WAITING,
+        )
+    ],
+)
 
 
 @pytest.mark.parametrize(
@@ -32,6 +47,8 @@ LESSER = goal("harbour", priority=2.0)
         ({"intents": [intent(), intent("dive", goal_id="goal-reef", status=IntentStatus.LOCKED)]}, False),
         # Steps do not help a blocked goal.
         ({"goals": [goal("reef", blocked_by="the tide"), LESSER]}, False),
+        # Nor one whose next step waits for another goal.
+        ({"plans": [PLAN_THAT_WAITS]}, False),
         # Aspirations and goals by rule are pursued by goals of their own, not by steps.
         ({"goals": [goal("reef", layer=GoalLayer.ASPIRATION), LESSER]}, False),
         ({"goals": [goal("reef", rule="survival"), LESSER]}, False),
@@ -47,6 +64,22 @@ def test_the_foremost_goal_is_planned_before_a_lesser_one_goes_on(
     text = directive(situation(mode=Mode.GOAL_PURSUIT, **values))
     assert (UNPLANNED in text) is unplanned
     assert (DIRECTIVES[Mode.GOAL_PURSUIT] in text) is not unplanned
+
+
+def test_the_active_plan_is_shown_or_else_the_latest_draft() -> None:
+    def plans(*statuses: PlanStatus) -> list[PlanView]:
+        return [
+            PlanView(id=f"plan-{number}", goal_id="goal-reef", status=status)
+            for number, status in enumerate(statuses)
+        ]
+
+    def shown(*statuses: PlanStatus) -> PlanView | None:
+        return situation(goals=[FOREMOST], plans=plans(*statuses)).shown_plan
+
+    draft, active = PlanStatus.DRAFT, PlanStatus.ACTIVE
+    assert shown(draft, draft) == plans(draft, draft)[1]
+    assert shown(draft, active, draft) == plans(draft, active, draft)[1]
+    assert shown() is None
 
 
 def test_other_modes_have_their_own_directive_whatever_is_planned() -> None:
@@ -84,6 +117,16 @@ def test_the_last_contact_is_shown_in_a_fitting_unit(hours: float, shown: str) -
     assert f"the last contact was {shown} ago" in section("environment", environment=environment)
 
 
+@pytest.mark.parametrize(
+    ("pending", "waiting", "left"), [(7, "7", "6"), (99, "99", "98"), (100, "100 or more", "99 or more")]
+)
+def test_a_count_of_percepts_says_where_it_ended(pending: int, waiting: str, left: str) -> None:
+    around = Environment(now=NOW, pending_percepts=pending)
+    assert f"Percepts waiting: {waiting}." in section("environment", environment=around)
+    shown = section("percepts", environment=around, percepts=[percept()])
+    assert shown.endswith(f"Waiting for your next heartbeat: {left}.")
+
+
 def test_the_last_message_to_users_is_shown_once() -> None:
     environment = Environment(now=NOW, hours_since_reach_out=2.0)
 
@@ -91,6 +134,15 @@ def test_the_last_message_to_users_is_shown_once() -> None:
 
     assert "You last wrote to your user 2.0 hours ago." in shown
     assert shown.count("You last wrote") == 1
+
+
+@pytest.mark.parametrize(("pending", "more"), [(99, ""), (100, " or more")])
+def test_percepts_beyond_the_counted_ones_are_shown_as_more(pending: int, more: str) -> None:
+    view = situation(percepts=[percept("Fog")], environment=Environment(now=NOW, pending_percepts=pending))
+    assert f"Percepts waiting: {pending}{more}." in environment(view.environment, Data(NONCE))
+    assert f"Waiting for your next heartbeat: {pending - 1}{more}." in percepts(
+        view.percepts, pending, Data(NONCE)
+    )
 
 
 def test_goals_are_ordered_by_priority_and_the_rest_counted() -> None:

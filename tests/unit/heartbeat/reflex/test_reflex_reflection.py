@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from datetime import timedelta
 
 import pytest
 
 from arbor.goals.values import GoalLayer, GoalState
+from arbor.heartbeat.reflex.choices import gist
 from arbor.heartbeat.situation import Mode
 from arbor.heartbeat.views import DriveView
 from arbor.heartbeat.working_memory import Thought, WorkingMemory
@@ -234,3 +236,26 @@ def test_a_quotation_within_a_quotation_uses_single_marks() -> None:
     reply = reflex(situation(recent=[quoted]))
 
     assert "I think of this: Ada said “He said ‘come’.”" in reply["thinking"]
+
+
+@pytest.mark.parametrize("text", ["“" + "a" * 20_000 + "“b", "‘" + "’a" * 10_000 + "“b"])
+def test_an_open_quotation_of_a_long_text_takes_no_time(text: str) -> None:
+    started = time.process_time()
+    cited = gist(memory(content=text, role=""))
+
+    assert cited == "b"
+    assert time.process_time() - started < 1
+
+
+@pytest.mark.parametrize(("letters", "subjects"), [(40, 1), (41, 0)])
+def test_a_string_too_long_for_a_word_is_no_subject(letters: int, subjects: int) -> None:
+    text = f"the key is {'abcde' * 8}{'f' * (letters - 40)}"
+    view = situation(recent=[memory(content=text), memory("b", content=text + " too")])
+
+    assert len(reflex(view)["curiosity"]) == subjects
+    consolidated = reflex(view.model_copy(update={"mode": Mode.CONSOLIDATION}))
+    assert ("both speak of" in consolidated["thinking"]) is bool(subjects)
+    if subjects:
+        thoughts = [Thought(text=line, at=NOW) for line in reflex(view)["curiosity"]]
+        known = view.model_copy(update={"working_memory": WorkingMemory(thoughts=thoughts)})
+        assert reflex(known)["curiosity"] == []

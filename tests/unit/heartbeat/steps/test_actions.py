@@ -180,7 +180,7 @@ def test_a_recall_uses_its_parameters_and_returns_memories() -> None:
     assert (clusters.recalled, clusters.vector, clusters.model) == (memories, [0.5, 0.5], MODEL)
     result = heartbeat.action_records[0].result
     assert result.summary.startswith("2 memories about 'ferries': memory 1; ")
-    assert result.summary.endswith("on the tip of the tongue: cluster evenings; club")
+    assert result.summary.endswith("on the tip of the tongue: clusters evenings; club")
     assert result.memory_ids == [str(memory.id) for memory in memories]
     first, second = result.brought.split("\n")
     assert first == f"[{memories[0].id}] 2026-01-05 09:30, episodic, from Ada: memory 1"

@@ -19,6 +19,7 @@ from arbor.heartbeat.results import ActionOutcome, GoalChange, GoalChangeKind, T
 from arbor.heartbeat.state import HeartbeatState
 from arbor.heartbeat.steps.backlog import goals, inject_goals, store_decompositions
 from arbor.heartbeat.usage import BudgetLevel
+from arbor.values import replace
 from tests.unit.heartbeat.builders import goal as goal_view
 from tests.unit.heartbeat.builders import percept, situation
 from tests.unit.heartbeat.state_builders import (
@@ -191,6 +192,21 @@ def test_a_reply_plans_goals_and_lists_invalid_plans() -> None:
     assert backlog.goal(REEF.id).effort == 1
 
 
+def test_a_refused_plan_counts_no_heartbeat() -> None:
+    backlog = backlog_of(goal_row("reef"))
+    plan = Decomposition(
+        goal_id=str(REEF.id), intentions=[Intention(action="recall", description="look it up")]
+    )
+    heartbeat, _ = run_with_backlog(
+        store_decompositions, heartbeat_of(reply=Reply(decompositions=[plan])), backlog
+    )
+    later = heartbeat_of(reply=Reply(decompositions=[plan]))
+    heartbeat, _ = run_with_backlog(store_decompositions, later, backlog)
+
+    assert [kind for _, kind in changes_of(heartbeat)] == ["refused"]
+    assert backlog.goal(REEF.id).effort == 1
+
+
 # --- After the actions ---------------------------------------------------------------------------------
 
 
@@ -221,6 +237,9 @@ def record_on_intent(action: str = "recall", **changes: Any) -> Any:
     [
         (record_on_intent(), IntentStatus.COMPLETED, 1, 1, ["progressed"]),
         (record_on_intent(outcome=ActionOutcome.FAILURE), IntentStatus.PENDING, 1, 1, ["progressed"]),
+        (record_on_intent(outcome=ActionOutcome.PARTIAL), IntentStatus.COMPLETED, 1, 1, ["progressed"]),
+        # Whether the action ran is not known, so the step is not done.
+        (record_on_intent(outcome=ActionOutcome.UNKNOWN), IntentStatus.PENDING, 1, 1, ["progressed"]),
         # A blocked action was not tried: neither the attempt nor the heartbeat counts.
         (record_on_intent(outcome=ActionOutcome.BLOCKED), IntentStatus.PENDING, 0, 0, []),
         (
@@ -245,6 +264,38 @@ def test_an_intent_ends_as_its_action_did(
     assert [kind for _, kind in changes_of(heartbeat)] == kinds
     # A later turn may count an intent that was released untried.
     assert heartbeat.served == ([] if ticks == 0 else [str(intent.id)])
+
+
+def test_an_intent_whose_action_is_put_off_after_its_lock_is_released() -> None:
+    intent = replace(intent_row(REEF), status=IntentStatus.LOCKED, locked_by=HEARTBEAT, ticks_used=1)
+    postponed = record_on_intent(verdict=DecisionVerdict.AWAITS_APPROVAL, outcome=ActionOutcome.BLOCKED)
+    keys = [str(intent.id)]
+    heartbeat, _ = run_goals(postponed, intents=[intent], served=keys, counted=keys)
+
+    assert (intent.status, intent.locked_by, intent.attempts, intent.ticks_used) == (
+        IntentStatus.PENDING,
+        None,
+        0,
+        0,
+    )
+    assert heartbeat.served == []
+
+
+@pytest.mark.parametrize(
+    ("outcome", "practised"),
+    [
+        (ActionOutcome.SUCCESS, True),
+        (ActionOutcome.FAILURE, False),
+        (ActionOutcome.PARTIAL, None),
+        (ActionOutcome.UNKNOWN, None),
+    ],
+)
+def test_only_a_known_outcome_counts_for_a_procedure(outcome: ActionOutcome, practised: bool | None) -> None:
+    procedure = UUID(int=7)
+    heartbeat, _ = run_goals(
+        record_on_intent(outcome=outcome), intents=[replace(intent_row(REEF), procedure_id=procedure)]
+    )
+    assert heartbeat.effects.practised == (() if practised is None else ((procedure, practised),))
 
 
 def test_an_intent_of_an_action_that_does_not_exist_fails_for_good() -> None:
@@ -302,6 +353,33 @@ def test_a_reply_updates_goals(update: dict[str, Any], kinds: list[str], state: 
 
     assert [kind for _, kind in changes_of(heartbeat)] == kinds
     assert row.state is state
+
+
+@pytest.mark.parametrize(
+    ("update", "kinds", "paths"),
+    [
+        (
+            {"progress": 0.5, "met": ["a boat"], "state": "queued"},
+            ["progressed", "refused", "moved"],
+            ["goal_updates[0].met[0]"],
+        ),
+        ({"note": "half", "state": "abandoned"}, ["progressed", "refused"], ["goal_updates[0].state"]),
+        (
+            {"note": "half", "blocked_by": str(REEF.id)},
+            ["progressed", "refused"],
+            ["goal_updates[0].blocked_by"],
+        ),
+        ({"met": ["a boat"], "state": "queued"}, ["refused", "moved"], ["goal_updates[0].met[0]"]),
+    ],
+)
+def test_the_refused_parts_of_an_update_are_dropped(
+    update: dict[str, Any], kinds: list[str], paths: list[str]
+) -> None:
+    reply = Reply(goal_updates=[GoalUpdate.model_validate({"goal_id": str(REEF.id), **update})])
+    heartbeat, _ = run_with_backlog(goals, heartbeat_of(reply=reply), backlog_of(goal_row("reef")))
+
+    assert [kind for _, kind in changes_of(heartbeat)] == kinds
+    assert [item.path for item in heartbeat.present.dropped] == paths
 
 
 def test_the_reason_for_a_completion_is_recorded() -> None:

@@ -7,6 +7,7 @@ from uuid import UUID
 
 import pytest
 
+from arbor.heartbeat.replies.items import Dropped
 from arbor.heartbeat.replies.reply import MemoryNote, Reply
 from arbor.heartbeat.results import TurnRecord
 from arbor.heartbeat.state import HeartbeatState
@@ -75,6 +76,18 @@ def test_a_heartbeat_goes_on_with_the_results_of_its_actions() -> None:
     # The situation is stored already, and is not written again.
     assert heartbeat.situation.energy == 10.0
     assert (heartbeat.effects.received_percepts, heartbeat.percepts_received) == ((UUID(int=50),), True)
+
+
+def test_a_further_turn_is_asked_with_the_dropped_items() -> None:
+    dropped = [
+        Dropped(path=f"goal_updates[{number}]", value="", reason="no such goal") for number in range(10)
+    ]
+    present = TurnRecord(action_records=[RECALLED], dropped=dropped)
+    text = run_follow_up(heartbeat_after_actions(present=present))[0].follow_up
+    assert "goal_updates[7]: no such goal" in text
+    assert "and 2 more" in text
+    assert "goal_updates[8]" not in text
+    assert "not taken" not in run_follow_up(heartbeat_after_actions())[0].follow_up
 
 
 @pytest.mark.parametrize(("embeds_here", "vectors"), [(False, {"a note": [1.0]}), (True, {})])

@@ -19,6 +19,7 @@ from arbor.heartbeat.steps.inquiries import MAX_WEB_TRUST, PendingWork, pending_
 from arbor.memory.recall.recall_request import RecallRequest
 from arbor.models.ports import CallPurpose, ModelRequest
 from arbor.pipeline.engine import NodeResult
+from arbor.values import replace
 from arbor.web.plan import WEB_HANDLE
 from tests.unit.heartbeat.builders import NONCE, NOW
 from tests.unit.heartbeat.state_builders import (
@@ -118,6 +119,16 @@ def test_an_inquiry_is_started_and_continued_by_its_step() -> None:
     assert heartbeat.work[0].queries == ["reef depth"]
     assert heartbeat.work_left == 2
     assert heartbeat.energy_end == 10.0 - sum(decision.cost for decision in decisions)
+
+
+def test_an_ended_inquiry_names_its_parameters_without_an_effect() -> None:
+    heartbeat = heartbeat_with_inquiries(inquiry(step="web"))
+    (started,) = heartbeat.action_records
+    decision = started.decision.model_copy(update={"ignored": ["mood"]})
+    present = TurnRecord(action_records=[replace(started, decision=decision)])
+    ended = resume_inquiries(replace(heartbeat, present=present), failed_call()).state
+    (record,) = ended.action_records
+    assert record.result.summary.endswith("it is away; without effect: mood")
 
 
 def test_only_permitted_and_started_inquiries_are_pending() -> None:

@@ -315,17 +315,30 @@ def test_an_agent_outside_its_hours_runs_only_when_requested(trigger: str, waiti
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "changed"),
+    ("before", "after", "changed", "whose", "left"),
     [
-        (BudgetLevel.NORMAL, BudgetLevel.NORMAL, ()),
-        (BudgetLevel.NORMAL, BudgetLevel.CONSERVATION, ("budget: normal → conservation",)),
-        (BudgetLevel.HALT, BudgetLevel.NORMAL, ("budget: halt → normal",)),
+        (BudgetLevel.NORMAL, BudgetLevel.NORMAL, (), "your", ""),
+        (
+            BudgetLevel.NORMAL,
+            BudgetLevel.CONSERVATION,
+            ("budget: normal → conservation",),
+            "your",
+            "25% of its tokens",
+        ),
+        (
+            BudgetLevel.NORMAL,
+            BudgetLevel.CONSERVATION,
+            ("budget: normal → conservation",),
+            "your tenant's",
+            "25% of its tenant's tokens",
+        ),
+        (BudgetLevel.HALT, BudgetLevel.NORMAL, ("budget: halt → normal",), "your", "all of it"),
     ],
 )
 def test_a_change_of_the_budget_level_is_recorded_once(
-    before: BudgetLevel, after: BudgetLevel, changed: tuple[str, ...]
+    before: BudgetLevel, after: BudgetLevel, changed: tuple[str, ...], whose: str, left: str
 ) -> None:
-    nearest = NearestLimit(what="tokens", whose="its", left=0.25)
+    nearest = NearestLimit(what="tokens", whose=whose, left=0.25)
     activity = RecentActivity(level=after, nearest_limit=nearest if after is not BudgetLevel.NORMAL else None)
     result = run_step(
         background_checks(new_heartbeat({}, opening_of(recent_activity=activity, level_before=before)))
@@ -336,7 +349,6 @@ def test_a_change_of_the_budget_level_is_recorded_once(
     assert result.state.situation.degradation is after
     if changed:
         assert level is not None
-        left = "25% of its tokens" if activity.nearest_limit else "all of it"
         assert (level.before, level.after, level.left) == (before, after, left)
     else:
         assert level is None

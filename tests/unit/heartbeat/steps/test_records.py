@@ -309,7 +309,8 @@ def test_unusable_replies_are_counted_and_end_in_dormancy(before: int, dormant: 
     result = Answers().run(nop(heartbeat_of(nops=before, state=StateChanges(notices=[]))))
 
     heartbeat = result.state
-    reason = f"{before + 1} heartbeats in a row without a usable reply"
+    heartbeats = "1 heartbeat" if before == 0 else f"{before + 1} heartbeats"
+    reason = f"{heartbeats} in a row without a usable reply"
     assert (heartbeat.nops, heartbeat.effects.nop, result.changed) == (before + 1, True, (reason,))
     assert heartbeat.effects.dormant == (reason if dormant else "")
     assert [notice["kind"] for notice in heartbeat.state.notices or []] == ["invalid_replies"]

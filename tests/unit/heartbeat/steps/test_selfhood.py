@@ -61,6 +61,11 @@ def test_settled_proposals_are_shown_surest_first() -> None:
     )
 
 
+def test_one_deleted_experience_is_named_in_the_singular() -> None:
+    answers = Answers({SettledProposals: ProposalOutcome(deleted_experiences=1)})
+    assert answers.run(consolidate(heartbeat_of())).changed == ("deleted 1 old experience",)
+
+
 def test_at_most_five_proposals_are_shown() -> None:
     outcome = ProposalOutcome(made=[change(number) for number in range(1, 9)])
     result = Answers({SettledProposals: outcome}).run(consolidate(heartbeat_of()))

@@ -96,6 +96,11 @@ def test_one_of_several_dialogs_is_chosen_by_its_sample(file: Path) -> None:
     for sample in (None, "conv-3"):
         with pytest.raises(ConversationInvalid, match="name one of them as the sample: conv-1, conv-2"):
             parse_file(file, both, sample=sample)
+    with pytest.raises(ConversationInvalid, match="contains one dialog, conv-1, and no sample 'conv-3'"):
+        parse_file(file, json.dumps(dialog("conv-1")), sample="conv-3")
+    many = json.dumps([dialog(f"conv-{number}") for number in range(25)])
+    with pytest.raises(ConversationInvalid, match=r"25 dialogs; .*, conv-19 and 5 more$"):
+        parse_file(file, many)
 
 
 def test_a_document_on_one_very_long_line_is_read(file: Path) -> None:

@@ -79,7 +79,7 @@ def test_operators_configure_the_limits() -> None:
     ["nonsense=1:2", "expired", "expired=1", "expired=a:b", "expired=5:1", "expired=0:1", "expired=nan:1"],
 )
 def test_invalid_limits_are_refused(text: str) -> None:
-    with pytest.raises(ConfigurationInvalid, match="WARN:CRITICAL"):
+    with pytest.raises(ConfigurationInvalid, match=r"ARBOR_HEALTH_LIMITS has .*WARN:CRITICAL"):
         parse_limits(text)
 
 

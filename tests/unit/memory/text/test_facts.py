@@ -84,6 +84,14 @@ def test_facts_of_one_utterance_are_limited_and_each_is_once() -> None:
     assert facts_in(f"I own {'very ' * 80}much.", speaker="Boris") == []
 
 
+def test_a_sentence_that_the_limit_cuts_states_no_fact() -> None:
+    filler = "She is a nurse. " * 300
+    before = filler[: 4_000 - len("I live in New")]
+    assert facts_in(f"I play chess. {before[14:]}I live in New York.", speaker="Ada") == [
+        ("Ada plays chess.", STATED_CONFIDENCE)
+    ]
+
+
 @given(st.text(max_size=600), st.text(min_size=1, max_size=30))
 def test_any_text_gives_few_short_facts(utterance: str, speaker: str) -> None:
     found = facts_in(f"My cat is {utterance}", speaker=speaker) + facts_in(utterance, speaker=speaker)

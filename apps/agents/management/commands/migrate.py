@@ -1,4 +1,4 @@
-"""Run Django's migrate as the owner of the tables, then protect the tables of tenants."""
+"""Run Django's migrate as the owner of the tables, under the installation's master key, then protect the tables of tenants."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ from django.core.management.commands import migrate
 from django.db import connections
 from django.db.migrations.loader import MigrationLoader
 
+from apps.agents.services.authority import refuse_other_master_key
 from apps.tenants.protection import protect
 from apps.tenants.scope import OWNER
+from arbor.errors import ArborError
 
 
 class Command(migrate.Command):
@@ -24,7 +26,16 @@ class Command(migrate.Command):
         parser.set_defaults(database=OWNER)
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Migrate, then protect the tables. Raises CommandError if only a part of the migrations that a squashed one replaces is applied."""
+        """Migrate, then protect the tables.
+
+        Raises CommandError, before anything is changed, without the master key of this database, and if only a part of the migrations
+        that a squashed one replaces is applied.
+        """
+        try:
+            # The serving roles get passwords of this master key, which would shut out the processes that run with another one.
+            refuse_other_master_key()
+        except ArborError as error:
+            raise CommandError(str(error)) from error
         _refuse_partly_replaced(options["database"])
         super().handle(*args, **options)
         if options["plan"] or options["check_unapplied"]:
@@ -32,7 +43,8 @@ class Command(migrate.Command):
         new = protect()
         connections[OWNER].close()
         if new and options["verbosity"] > 0:
-            self.stdout.write(f"  Protected {len(new)} new tables: {', '.join(sorted(new))}")
+            tables = "1 new table" if len(new) == 1 else f"{len(new)} new tables"
+            self.stdout.write(f"  Protected {tables}: {', '.join(sorted(new))}")
 
 
 def _refuse_partly_replaced(alias: str) -> None:

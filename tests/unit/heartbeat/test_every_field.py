@@ -1,0 +1,458 @@
+"""Fields of replies and parameters of actions: each one has an effect, or the agent is notified that it has none."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from arbor.authority.modes import TrustPreset, TrustProfile
+from arbor.goals.backlog import Backlog
+from arbor.goals.plans import PlanDraft, StepDraft
+from arbor.heartbeat.actions import ACTIONS
+from arbor.heartbeat.needs import (
+    DecideProposal,
+    Embedding,
+    Materials,
+    Meetings,
+    OpenBacklog,
+    OwnMemories,
+    Placing,
+    ProposalOutcome,
+    Propose,
+    Service,
+    SourceSearch,
+)
+from arbor.heartbeat.replies.parsing import parse_reply
+from arbor.heartbeat.replies.reply import (
+    Decomposition,
+    GoalUpdate,
+    IdentityInsight,
+    Intention,
+    MemoryNote,
+    PeerNote,
+    ProposalDecision,
+    ProposedAction,
+    ProposedGoal,
+    Reply,
+    ReplyPart,
+)
+from arbor.heartbeat.replies.turns import follow_up_text
+from arbor.heartbeat.results import ActionOutcome, action_result
+from arbor.heartbeat.state import HeartbeatState
+from arbor.heartbeat.steps.actions import act
+from arbor.heartbeat.steps.backlog import goals, store_decompositions
+from arbor.heartbeat.steps.decisions import decide
+from arbor.heartbeat.steps.inner_state import feel
+from arbor.heartbeat.steps.records import record
+from arbor.heartbeat.steps.selfhood import identity_insights, process_proposals
+from arbor.knowledge.merging import MemorySearch
+from arbor.memory.recall.recall_request import RecallRequest
+from arbor.memory.trust import Evidence, Source
+from arbor.memory.values import HEARTBEATS_SESSION
+from tests.support.authority import authority_of, grant_of
+from tests.unit.heartbeat.builders import NONCE
+from tests.unit.heartbeat.state_builders import Answers, backlog_of, goal_row, heartbeat_of, moment_of
+
+REEF, HARBOUR = goal_row("reef"), goal_row("harbour")
+GOAL, OTHER = str(REEF.id), str(HARBOUR.id)
+MEMORY, PROPOSAL = UUID(int=7), UUID(int=8)
+DAY = "2026-01-02"
+SPEAKER = Source(kind="memory", reference="Bo", trust=1.0)
+STEPS = (decide, store_decompositions, act, goals, process_proposals, identity_insights, feel, record)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ActionCase:
+    """An action: its required parameters, and another value of each parameter."""
+
+    required: dict[str, Any] = field(default_factory=dict)
+    changed: dict[str, Any] = field(default_factory=dict)
+
+
+QUERY = ActionCase(required={"query": "reefs"}, changed={"query": "tides"})
+MESSAGE = {"intent": "news", "content": "The reef is red."}
+OTHER_MESSAGE = {"intent": "a warning", "content": "The reef is dead.", "subject": "Reef"}
+ACTION_CASES = {
+    "observe": ActionCase(),
+    "review_goals": ActionCase(),
+    "rest": ActionCase(),
+    "search_my_memories": QUERY,
+    "search_knowledge": QUERY,
+    "recall": ActionCase(
+        required=QUERY.required,
+        changed={
+            **QUERY.changed,
+            "limit": 7,
+            "types": ["semantic"],
+            "since": DAY,
+            "until": DAY,
+            "concept": "reef",
+            "cluster": "reefs",
+            "episode": str(UUID(int=9)),
+        },
+    ),
+    "remember": ActionCase(
+        required={"content": "The reef is red."},
+        changed={
+            "content": "The reef is dead.",
+            "type": "episodic",
+            "importance": 0.9,
+            "steps": ["Dive."],
+            "context": "in May",
+            "pattern": "red, then dead",
+        },
+    ),
+    "connect": ActionCase(
+        required={"from_id": GOAL, "to_id": OTHER, "relation": "causes"},
+        changed={"from_id": OTHER, "to_id": GOAL, "relation": "supports"},
+    ),
+    "maintain": ActionCase(
+        required={"target": "memory", "id": "a", "verdict": "revise", "content": "b", "reason": "c"},
+        changed={
+            "target": "cluster",
+            "id": "b",
+            "verdict": "keep",
+            "content": "d",
+            "importance": 0.9,
+            "reason": "e",
+        },
+    ),
+    "reflect": ActionCase(
+        required={"insight": "The reef is red."},
+        changed={"insight": "The reef is dead.", "focus": "reefs", "rests_on": [str(MEMORY)]},
+    ),
+    "inquire_shallow": ActionCase(
+        required={"question": "Which reef?"}, changed={"question": "Which sea?", "queries": ["reefs"]}
+    ),
+    "inquire_deep": ActionCase(
+        required={"question": "Which reef?"}, changed={"question": "Which sea?", "queries": ["reefs"]}
+    ),
+    "synthesize": ActionCase(
+        required={"topic": "reefs", "content": "The reef is red."},
+        changed={
+            "topic": "seas",
+            "content": "The reef is dead.",
+            "materials": [str(MEMORY)],
+            "kind": "creative",
+        },
+    ),
+    "brainstorm_goals": ActionCase(
+        required={"goals": [{"title": "Sail"}, {"title": "Row"}]},
+        changed={
+            "goals": [{"title": "Sail", "description": "out"}, {"title": "Row", "state": "backburner"}],
+        },
+    ),
+    "reprioritize": ActionCase(
+        required={"goal_id": GOAL, "state": "queued"}, changed={"goal_id": OTHER, "state": "backburner"}
+    ),
+    "reach_out_user": ActionCase(required=MESSAGE, changed=OTHER_MESSAGE),
+    "reach_out_public": ActionCase(required=MESSAGE, changed={**OTHER_MESSAGE, "platform": "board"}),
+    "reach_out_agent": ActionCase(
+        required={"to": "Lyra", "content": "Hello."}, changed={"to": "Vega", "content": "Good day."}
+    ),
+    "start_workflow": ActionCase(
+        required={"workflow": "review"}, changed={"workflow": "report", "input": {"topic": "rain"}}
+    ),
+    "complete_step": ActionCase(
+        required={"step": "a", "output": "b"}, changed={"step": "c", "output": "d", "failed": True}
+    ),
+}
+#: Parameters whose effect depends on others; `maintain` of a belief reads it.
+UNTRIED = {("maintain", "confidence")}
+
+
+@dataclass(frozen=True, kw_only=True)
+class PartCase:
+    """An item of a reply: its required fields, and another value of each further one."""
+
+    part: type[ReplyPart]
+    required: dict[str, Any]
+    further: dict[str, Any]
+    #: The actions of the reply.
+    actions: tuple[dict[str, Any], ...] = ()
+
+
+RECALL = {"action": "recall", "params": {"query": "reefs"}}
+INTENTION = {"action": "recall", "description": "Read on."}
+PART_CASES = {
+    "memory_notes": PartCase(
+        part=MemoryNote, required={"text": "The reef is red."}, further={"referenced_date": DAY}
+    ),
+    "goal_updates": PartCase(
+        part=GoalUpdate,
+        required={"goal_id": GOAL, "note": "Half of it."},
+        further={
+            "progress": 0.5,
+            "state": "queued",
+            "blocked_by": "no wind",
+            "met": ["a boat"],
+        },
+    ),
+    "new_goals": PartCase(
+        part=ProposedGoal,
+        required={"title": "Sail"},
+        further={
+            "description": "out",
+            "layer": "task",
+            "source": "external",
+            "parent_goal_id": GOAL,
+            "deadline": DAY,
+            "expected_reward": 0.3,
+        },
+    ),
+    "decompositions": PartCase(
+        part=Decomposition,
+        required={"goal_id": OTHER, "intentions": [INTENTION]},
+        further={"estimated_ticks": 3, "estimated_cost": 4, "risk": 0.5, "dependencies": ["wind"]},
+    ),
+    "proposal_decisions": PartCase(
+        part=ProposalDecision,
+        required={"proposal_id": str(PROPOSAL), "decision": "accept"},
+        further={"reason": "It is so."},
+    ),
+    "identity_insights": PartCase(
+        part=IdentityInsight,
+        required={"kind": "trait", "content": "patient", "evidence": [str(MEMORY)]},
+        further={"confidence": 0.9},
+    ),
+    "peer_notes": PartCase(
+        part=PeerNote,
+        required={"peer": "Lyra", "outcome": "success"},
+        further={"competence": 0.9, "reliability": 0.8, "interests": ["reefs"]},
+    ),
+    "actions": PartCase(part=ProposedAction, required=RECALL, further={"goal_id": GOAL}),
+}
+#: Fields that are tried with others below, or only recorded.
+UNTRIED_FIELDS = {
+    "goal_updates": {"reason"},
+    "actions": {"reasoning", "intent_id"},
+}
+INTENTION_FIELDS = {
+    "precondition": "calm sea",
+    "postcondition": "a chart",
+    "estimated_ticks": 3,
+    "follows": str(MEMORY),
+}
+
+
+def backlog_with_plan() -> Backlog:
+    """Return a backlog of two goals; the plan of the first depends on a boat."""
+    backlog = backlog_of(goal_row("reef"), goal_row("harbour"))
+    step = StepDraft(action="recall", description="Look up the reef.")
+    backlog.plan(REEF.id, PlanDraft(steps=[step], dependencies=["a boat"]))
+    return backlog
+
+
+def run_reply(body: dict[str, Any]) -> tuple[HeartbeatState, str]:
+    """Run the steps after a reply; return the state, and in words what the heartbeat asked for and changed."""
+    backlog = backlog_with_plan()
+    parsed = parse_reply(json.dumps({"thinking": "", **body}))
+    answers = Answers(
+        {
+            OpenBacklog: backlog,
+            OwnMemories: frozenset({MEMORY}),
+            Materials: {MEMORY: Evidence(trust=0.5, speaker=SPEAKER)},
+            DecideProposal: "accepted",
+            Propose: ProposalOutcome(),
+            Meetings: [],
+            RecallRequest: [],
+            SourceSearch: MemorySearch(results=[], term=""),
+            Service: lambda need: action_result(need.decision, ActionOutcome.SUCCESS, "done"),
+        }
+    )
+    grants = [grant_of(f"arbor://{kind}/execute/*") for kind in ("actions", "workflows")]
+    moment = moment_of(authority=authority_of(*grants, modes=TrustProfile(preset=TrustPreset.FULL_TRUST)))
+    heartbeat = heartbeat_of(moment=moment, reply=parsed.reply).with_dropped(parsed.dropped)
+    for step in STEPS:
+        result = step(heartbeat)
+        heartbeat = answers.run(result).state
+    asked = [
+        [memory for memory in need.memories if memory.session != HEARTBEATS_SESSION]
+        if isinstance(need, Placing)
+        else need.decision.params
+        if isinstance(need, Service)
+        else need
+        for need in answers.needs
+        # The texts to embed have the narrative, which tells of every action.
+        if not isinstance(need, Embedding)
+    ]
+    # Ids of new rows differ between two runs; those of this module begin with eight zeros.
+    words = re.sub(r"UUID\('(?!00000000)[^']*'\)", "UUID()", f"{asked} {backlog.changes()} {heartbeat.work}")
+    return heartbeat, words
+
+
+def effect_of(key: str, item: dict[str, Any], *actions: dict[str, Any]) -> str:
+    body = {key: [item], "actions": [*actions]} if key != "actions" else {"actions": [item]}
+    heartbeat, words = run_reply(body)
+    assert heartbeat.present.dropped == []
+    assert all(done.decision.runs for done in heartbeat.action_records)
+    return words
+
+
+def test_the_tables_name_every_action_and_field() -> None:
+    assert set(ACTION_CASES) == set(ACTIONS)
+    for name, case in ACTION_CASES.items():
+        untried = {param for action, param in UNTRIED if action == name}
+        assert {*case.changed} | untried == {*ACTIONS[name].params.model_fields}, name
+    lists = {
+        key for key in Reply.model_fields if key not in ("thinking", "concerns", "curiosity", "resolved")
+    }
+    assert set(PART_CASES) == lists
+    for key, part in PART_CASES.items():
+        untried = UNTRIED_FIELDS.get(key, set())
+        assert {*part.required, *part.further} | untried == {*part.part.model_fields}, key
+    assert {*INTENTION, *INTENTION_FIELDS} == {*Intention.model_fields}
+
+
+@pytest.mark.parametrize("action", ACTION_CASES)
+def test_another_value_of_a_parameter_has_another_effect(action: str) -> None:
+    case = ACTION_CASES[action]
+    usual = effect_of("actions", {"action": action, "params": case.required})
+    unknown = {**case.required, "mood": "calm"}
+    assert effect_of("actions", {"action": action, "params": unknown}) == usual
+    for name, value in case.changed.items():
+        params = {**case.required, name: value}
+        if (action, name) == ("maintain", "verdict"):
+            params.pop("content")
+        changed = effect_of("actions", {"action": action, "params": params})
+        assert changed != usual, name
+
+
+@pytest.mark.parametrize("key", PART_CASES)
+def test_each_field_of_an_item_has_an_effect(key: str) -> None:
+    case = PART_CASES[key]
+    usual = effect_of(key, case.required)
+    for name, value in case.further.items():
+        assert effect_of(key, {**case.required, name: value}) != usual, name
+
+
+def test_each_field_of_a_planned_step_has_an_effect() -> None:
+    usual = effect_of("decompositions", {"goal_id": OTHER, "intentions": [INTENTION]})
+    for name, value in INTENTION_FIELDS.items():
+        steps = [{**INTENTION, name: value}]
+        assert effect_of("decompositions", {"goal_id": OTHER, "intentions": steps}) != usual, name
+
+
+@pytest.mark.parametrize(
+    ("action", "params", "ignored"),
+    [
+        *((name, {**case.required, "mood": "calm"}, "mood") for name, case in ACTION_CASES.items()),
+        ("remember", {"content": "Dive.", "type": "episodic", "steps": ["Dive."]}, "type"),
+        ("remember", {"content": "Dive.", "type": "semantic", "pattern": "red, then dead"}, "type"),
+        ("maintain", {"target": "memory", "id": "a", "importance": 0.9}, "importance"),
+        (
+            "maintain",
+            {"target": "belief", "id": "a", "verdict": "keep", "reason": "b", "content": "c"},
+            "content",
+        ),
+        (
+            "brainstorm_goals",
+            {"goals": [{"title": "Sail", "layer": "task"}, {"title": "Row", "parent_id": GOAL}]},
+            "goals[0].layer, goals[1].parent_id",
+        ),
+    ],
+)
+def test_a_parameter_without_an_effect_is_named_in_the_result(
+    action: str, params: dict[str, Any], ignored: str
+) -> None:
+    heartbeat, _ = run_reply({"actions": [{"action": action, "params": params}]})
+    (done,) = heartbeat.action_records
+    assert done.decision.runs, done.decision.reason
+    assert done.result.summary.endswith(f"; without effect: {ignored}")
+
+
+@pytest.mark.parametrize(
+    ("action", "params"),
+    [
+        # The type of the steps, none, and values that say nothing.
+        ("remember", {"content": "Dive.", "type": "procedural", "steps": ["Dive."]}),
+        ("remember", {"content": "Dive.", "steps": ["Dive."]}),
+        ("remember", {"content": "Dive.", "mood": "", "tags": []}),
+        ("maintain", {"target": "memory", "id": "a", "reason": ""}),
+    ],
+)
+def test_other_parameters_are_not_named(action: str, params: dict[str, Any]) -> None:
+    heartbeat, _ = run_reply({"actions": [{"action": action, "params": params}]})
+    (done,) = heartbeat.action_records
+    assert (done.decision.runs, "without effect" in done.result.summary) == (True, False)
+
+
+GONE = str(UUID(int=99))
+
+
+@pytest.mark.parametrize(
+    ("update", "refused", "reason", "note"),
+    [
+        ({"state": "active", "reason": "It matters."}, "state", "the goal is active already", ""),
+        ({"state": "active"}, "state", "the goal is active already", ""),
+        ({"note": "Half.", "state": "active"}, "", "", "Half."),
+        ({"note": "Half.", "state": "abandoned"}, "state", "giving a goal up needs a reason", "Half."),
+        ({"note": "Half.", "blocked_by": GONE}, "blocked_by", "", "Half."),
+        ({"note": "Half.", "met": ["a ship", "a boat"]}, "met[0]", "a ship", "Half."),
+        ({"note": "Half.", "reason": "Dry."}, "reason", "a reason belongs to a new state", "Half."),
+        ({"state": "completed", "blocked_by": "rain"}, "blocked_by", "waits for nothing", ""),
+        ({"state": "abandoned", "reason": "Dry.", "met": ["a boat"]}, "met", "waits for nothing", ""),
+        ({"state": "completed", "progress": 0.5}, "progress", "has full progress", ""),
+        ({"progress": 1, "state": "queued"}, "state", "stays completed", ""),
+    ],
+)
+def test_a_refused_part_of_an_update_leaves_the_others(
+    update: dict[str, Any], refused: str, reason: str, note: str
+) -> None:
+    heartbeat, words = run_reply({"goal_updates": [{"goal_id": GOAL, **update}]})
+    dropped = heartbeat.present.dropped
+    assert [item.path for item in dropped] == ([f"goal_updates[0].{refused}"] if refused else [])
+    assert all(reason in item.reason for item in dropped)
+    assert ("text='Half.'" in words) == bool(note)
+    if "met" in update and note:
+        assert "met=['a boat']" in words
+
+
+def test_an_update_of_a_missing_goal_is_refused_once() -> None:
+    update = {"goal_id": GONE, "note": "Half.", "state": "queued", "blocked_by": "rain"}
+    heartbeat, _ = run_reply({"goal_updates": [update]})
+    assert [item.path for item in heartbeat.present.dropped] == ["goal_updates[0]"]
+
+
+def test_a_step_counts_for_its_own_goal_only() -> None:
+    backlog = backlog_of(goal_row("reef"), goal_row("harbour"))
+    backlog.plan(REEF.id, PlanDraft(steps=[StepDraft(action="recall", description="Look it up.")]))
+    (intent,) = backlog.changes().new_intents
+    heartbeat = heartbeat_of(
+        reply=Reply(
+            actions=[
+                ProposedAction(
+                    action="recall", params={"query": "reef"}, goal_id=OTHER, intent_id=str(intent.id)
+                )
+            ]
+        )
+    )
+    answers = Answers({OpenBacklog: backlog, RecallRequest: []})
+    for step in (decide, store_decompositions, act, goals):
+        heartbeat = answers.run(step(heartbeat)).state
+    (dropped,) = heartbeat.present.dropped
+    assert (dropped.path, dropped.value) == ("actions[0].goal_id", OTHER)
+    assert f"a step of the goal {REEF.id}" in dropped.reason
+    assert {change.goal_id for change in heartbeat.present.goal_changes} == {GOAL}
+
+
+def test_the_agent_reads_what_was_dropped() -> None:
+    updates = [{"goal_id": GOAL, "note": "Half.", "reason": "Dry."}]
+    heartbeat, _ = run_reply({"goal_updates": updates})
+    line = "goal_updates[0].reason: a reason belongs to a new state, or to progress 1; write a note"
+    assert f"Not taken of what I said: {line}." in heartbeat.narrative
+    message = follow_up_text(
+        heartbeat.situation, [], turn=2, most=3, nonce=NONCE, dropped=heartbeat.present.dropped
+    )
+    assert "## What was not taken of your last answer" in message
+    assert line in message
+
+
+def test_a_refused_change_of_a_goal_is_narrated_once() -> None:
+    heartbeat, _ = run_reply({"goal_updates": [{"goal_id": GOAL, "state": "abandoned"}]})
+    assert heartbeat.narrative.count("giving a goal up needs a reason") == 1
