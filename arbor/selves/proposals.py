@@ -18,6 +18,8 @@ from arbor.selves.values import QUALITIES, SOURCE_LENGTH, TEXT_LENGTH, check_sha
 
 #: Seed 000, "Proposal Queue".
 MAX_PENDING = 20
+#: The most proposals in a prompt (the origin of seed 000). While as many wait for a decision, a prompt asks for no further ones.
+PROPOSALS_SHOWN = 5
 #: The confidence of a person's proposal unless the person gives another.
 PERSON_CONFIDENCE = 0.7
 #: The confidence that acceptance adds (seed 000).
@@ -36,9 +38,8 @@ MIN_INSIGHT = 0.5
 MAX_EVIDENCE = 20
 #: The similarity from which two proposals are the same (seed 000).
 DUPLICATE = 0.85
-#: Keys of a change that say by themselves what it is about: a habit, a cluster, a memory that came to mind, a belief, a
-#: trait or capability.
-_SUBJECTS = ("pattern", "cluster", "preconscious", "belief", "tendency")
+#: Keys of a change that say by themselves what it is about: a habit, a cluster, a memory that came to mind, a belief.
+_SUBJECTS = ("pattern", "cluster", "preconscious", "belief")
 _QUALITY_KINDS = frozenset(kind.value for kind in QUALITIES)
 _NEGATIONS = frozenset({"no", "not", "never", "nobody", "none", "nor", "nothing", "neither", "without"})
 #: The characters of a text that are compared, which bounds the cost of long texts.
@@ -143,14 +144,13 @@ def duplicate_of[P: QueuedProposal](new: NewProposal, pending: Sequence[P]) -> P
 
 def _changes_the_same(one: QueuedProposal, other: NewProposal) -> bool:
     """Return whether two proposals of one kind would change the same; their sentences decide only where their changes do not."""
+    aspects = {one.change.get("aspect"), other.change.get("aspect")}
+    if _QUALITY_KINDS & aspects:
+        # Of another strength too: the first one is decided before the next one is made.
+        return len(aspects) == 1 and is_same_statement(one.content, other.content)
     for key in _SUBJECTS:
         if key in one.change or key in other.change:
             return bool(one.change.get(key) == other.change.get(key))
-    if one.change.get("aspect") != other.change.get("aspect") and _QUALITY_KINDS & {
-        one.change.get("aspect"),
-        other.change.get("aspect"),
-    }:
-        return False
     if "key" in one.change or "key" in other.change:
         first, second = (
             (proposal.change.get("key"), str(proposal.change.get("value", ""))) for proposal in (one, other)

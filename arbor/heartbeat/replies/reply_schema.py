@@ -26,6 +26,7 @@ from arbor.heartbeat.replies.reply import (
     one_of,
 )
 from arbor.heartbeat.situation import Mode, Situation
+from arbor.selves.proposals import PROPOSALS_SHOWN
 from arbor.tools.schemas import asked_arguments
 
 SCHEMA_NAME = "heartbeat_reply"
@@ -41,7 +42,9 @@ def asked_keys(situation: Situation) -> tuple[str, ...]:
     wanted = {
         "decompositions": bool(situation.goals and situation.actions),
         "proposal_decisions": bool(situation.proposals),
-        "identity_insights": situation.mode in (Mode.CONSOLIDATION, Mode.REFLECTION),
+        # An agent that decides about none of its proposals would only replace one by another.
+        "identity_insights": situation.mode in (Mode.CONSOLIDATION, Mode.REFLECTION)
+        and len(situation.proposals) < PROPOSALS_SHOWN,
         "peer_notes": bool(situation.peers or any(percept.peer for percept in situation.percepts)),
         "resolved": bool(memory.concerns or memory.curiosity),
     }

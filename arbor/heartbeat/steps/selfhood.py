@@ -22,11 +22,15 @@ from arbor.heartbeat.views import ProposalView
 from arbor.ids import read_id
 from arbor.pipeline.engine import NodeResult, Steps
 from arbor.quotations import shorten
-from arbor.selves.proposals import MAX_EVIDENCE, MIN_INSIGHT, NewProposal, ProposalKind
+from arbor.selves.proposals import (
+    MAX_EVIDENCE,
+    MIN_INSIGHT,
+    PROPOSALS_SHOWN,
+    NewProposal,
+    ProposalKind,
+)
 from arbor.selves.values import AspectKind, check_preference, check_quality
 
-#: The origin of seed 000 shows five.
-PROPOSALS_SHOWN = 5
 #: Characters of a proposal in a line of the trace.
 _TRACE_LENGTH = 120
 _REDUNDANT = "you are so already; a trait, value or capability that you have is worth an insight once its strength is clearly another"

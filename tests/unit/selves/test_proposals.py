@@ -133,6 +133,22 @@ def test_proposals_are_compared_by_their_change(
 
 
 @pytest.mark.parametrize(
+    ("content", "change", "same"),
+    [
+        ("patient", {"aspect": "trait", "tendency": "trait:patient:2"}, True),
+        ("Patient", {"aspect": "trait"}, True),
+        ("patient", {"aspect": "value"}, False),
+        ("patient", {"aspect": "self_concept"}, False),
+        ("impatient", {"aspect": "trait"}, False),
+    ],
+)
+def test_one_proposal_about_a_trait_waits_at_a_time(content: str, change: dict[str, Any], same: bool) -> None:
+    row = Row(kind="identity", content="patient", change={"aspect": "trait", "tendency": "trait:patient:1"})
+    proposal = new_proposal(kind=ProposalKind.IDENTITY, content=content, change=change)
+    assert (duplicate_of(proposal, [row]) is row) is same
+
+
+@pytest.mark.parametrize(
     ("key", "value", "same"),
     [
         ("tone", "short sentences", True),

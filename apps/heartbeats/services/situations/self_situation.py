@@ -18,7 +18,6 @@ from arbor.heartbeat.focus import focus_text
 from arbor.heartbeat.influence import choose_lessons
 from arbor.heartbeat.situation import USER_MESSAGE, Situation
 from arbor.heartbeat.steps.inner_state import USER
-from arbor.heartbeat.steps.selfhood import PROPOSALS_SHOWN
 from arbor.heartbeat.views import (
     ActionTallyView,
     ContradictionView,
@@ -30,6 +29,7 @@ from arbor.heartbeat.views import (
 )
 from arbor.selves.drives import URGENT, Drive, read_drives, satisfy_by_contact
 from arbor.selves.emotions import baseline_of, read_mood
+from arbor.selves.proposals import PROPOSALS_SHOWN
 from arbor.selves.trust import trust
 from arbor.selves.values import ASPECTS_READ, MAX_BELIEFS, MAX_PREFERENCES
 

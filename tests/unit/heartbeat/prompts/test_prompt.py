@@ -33,6 +33,7 @@ from tests.unit.heartbeat.builders import (
     goal,
     memory,
     percept,
+    proposal,
     section,
     situation,
 )
@@ -144,6 +145,14 @@ def test_the_format_states_the_requirements_of_an_insight() -> None:
         ({"mode": Mode.GOAL_PURSUIT}, []),
         ({"mode": Mode.REFLECTION}, ["identity_insights"]),
         ({"mode": Mode.CONSOLIDATION}, ["identity_insights"]),
+        (
+            {"mode": Mode.CONSOLIDATION, "proposals": [proposal(str(n)) for n in range(4)]},
+            ["proposal_decisions", "identity_insights"],
+        ),
+        (
+            {"mode": Mode.CONSOLIDATION, "proposals": [proposal(str(n)) for n in range(5)]},
+            ["proposal_decisions"],
+        ),
         ({"mode": Mode.PLAN_EXECUTION, "goals": [goal()]}, ["decompositions"]),
         ({"mode": Mode.PLAN_EXECUTION, "goals": [goal()], "actions": []}, []),
         ({"mode": Mode.CONVERSATION, "working_memory": WorkingMemory(concerns=["wind"])}, ["resolved"]),
