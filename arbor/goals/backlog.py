@@ -98,7 +98,7 @@ class Backlog:
         TransitionIllegal for a closed state, NotFound for the parent or for a blocker's id.
         """
         title = check_new_goal(request)
-        self._require_room_in_heartbeat(request)
+        self._require_room_in_heartbeat()
         parent = self.goal(request.parent_id) if request.parent_id else None
         if parent is not None:
             require_place(None, parent.id, self._parents())
@@ -304,13 +304,10 @@ class Backlog:
         """Clear the pending writes after they were saved."""
         self._log.clear()
 
-    def _require_room_in_heartbeat(self, request: NewGoalRequest) -> None:
-        # A goal that comes by itself takes no room from the agent's own.
-        if self._heartbeat_id is None or request.rule:
+    def _require_room_in_heartbeat(self) -> None:
+        if self._heartbeat_id is None:
             return
-        created = sum(
-            goal.heartbeat_id == self._heartbeat_id and not goal.rule for goal in self._goals.values()
-        )
+        created = sum(goal.heartbeat_id == self._heartbeat_id for goal in self._goals.values())
         if created >= MAX_NEW_PER_HEARTBEAT:
             raise LimitReached(f"one heartbeat creates at most {MAX_NEW_PER_HEARTBEAT} new goals")
 

@@ -19,7 +19,7 @@ MAX_ACTIVE = 3
 MAX_QUEUED = 10
 # The origin of seed 000 limits all open goals, because its agents created too many.
 MAX_OPEN = 50
-# New goals of one heartbeat, by actions and by goal updates together, and those of rules besides (the origin of seed 000).
+# New goals of one heartbeat, by rules, by actions and by replies together (the origin of seed 000).
 MAX_NEW_PER_HEARTBEAT = 3
 # C0 and C1 controls, line separators and marks of text direction: a list of goals is read on terminals.
 _CONTROL_CHARACTERS = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Annotated, Any
@@ -96,17 +96,21 @@ CONTACT = (Drive.CONNECTION, 0.3)
 TRIGGERING_DRIVES = tuple(drive for drive in Drive if drive is not Drive.REST)
 
 
+#: A time of a drive; the cool-down after a later one would be no time.
+_DriveTime = Annotated[AwareDatetime, Field(lt=datetime(9000, 1, 1, tzinfo=UTC))]
+
+
 class DriveState(BaseModel):
     """A drive's level at a time, 0 to 1; `building`: its cause lasts after that time."""
 
     model_config = ConfigDict(frozen=True)
 
     level: Annotated[float, Field(ge=0, le=1)] = BASELINE
-    at: AwareDatetime
-    satisfied_at: AwareDatetime | None = None
+    at: _DriveTime
+    satisfied_at: _DriveTime | None = None
     building: bool = False
     #: The time of the last heartbeat that was not idle, if the drive was urgent then.
-    pressed_at: AwareDatetime | None = None
+    pressed_at: _DriveTime | None = None
 
 
 class Drives(BaseModel):

@@ -99,16 +99,6 @@ def test_one_heartbeat_adds_three_goals_at_most_and_a_person_more() -> None:
     backlog_of(*goals, heartbeat_id=None).add(NewGoalRequest(title="One more"))
 
 
-def test_a_goal_of_a_rule_takes_no_room_from_those_of_the_agent() -> None:
-    backlog = backlog_of(goal_row("Find the reef", heartbeat_id=HEARTBEAT, rule="curiosity"))
-    titles = ["Chart the harbour", "Repair the boat", "Write to Ada"]
-    for title in titles:
-        backlog.add(NewGoalRequest(title=title))
-    backlog.add(NewGoalRequest(title="Live within your means", rule="survival"))
-    with pytest.raises(LimitReached, match="at most 3 new goals"):
-        backlog.add(NewGoalRequest(title="Paint the door"))
-
-
 @pytest.mark.parametrize(
     ("state", "to", "reason", "error", "why"),
     [

@@ -199,7 +199,8 @@ def test_contact_since_the_last_heartbeat_satisfies(contact_h: float | None, lev
         {"states": {}},
         {"states": {"curiosity": {"level": 7}}},
         {"x": 1},
-        # A time without a zone cannot be compared.
+        # A time without a zone cannot be compared, and the last day has no later one.
+        {"at": "9999-12-31T23:59:00Z", "states": {drive.value: {"level": 0.9} for drive in Drive}},
         {"at": "2026-01-05T09:30:00", "states": {drive.value: {"level": 0.9} for drive in Drive}},
     ],
 )
