@@ -184,8 +184,11 @@ class Steps:
         if intent.status == IntentStatus.PENDING:
             intent.status = move_intent(IntentStatus.PENDING, IntentStatus.LOCKED)
             intent.ticks_used += 1
-        intent.attempts += 1
         ticks, limit = intent.ticks_used, intent.tick_limit
+        # A part that the estimate foresees is no failure, of which there may be three.
+        is_foreseen = part and status_after_part(ticks_used=ticks, limit=limit) is IntentStatus.PENDING
+        if error or not is_foreseen:
+            intent.attempts += 1
         if error:
             to = status_after_failure(intent.attempts, final=final, ticks_used=ticks, limit=limit)
         else:

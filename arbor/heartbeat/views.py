@@ -221,7 +221,7 @@ class GoalView(SituationPart):
 
 
 class IntentView(SituationPart):
-    """An intent; `attempts` counts those that did not complete it, ticks are heartbeats."""
+    """An intent; `attempts` counts failures, and parts beyond the estimate; ticks are heartbeats."""
 
     id: str
     goal_id: str

@@ -155,6 +155,16 @@ def test_only_an_active_goal_is_broken_into_intents(state: GoalState) -> None:
     assert new_intents(backlog) == []
 
 
+def test_one_failure_does_not_end_a_step_that_is_done_in_parts() -> None:
+    goal = goal_row()
+    intent = intent_row(goal, tick_limit=30)
+    backlog = backlog_of(goal, intents=[intent])
+    for _ in range(4):
+        backlog.record_attempt(intent.id, part=True)
+    backlog.record_attempt(intent.id, error="fog")
+    assert (intent.status, intent.attempts, intent.ticks_used) == (P, 1, 5)
+
+
 @pytest.mark.parametrize(
     ("attempts", "ticks", "limit", "result", "status", "kind"),
     [
@@ -191,7 +201,9 @@ def test_an_attempt_updates_status_and_lock_of_its_intent(
     )
     backlog = backlog_of(goal, intents=[intent])
     assert backlog.record_attempt(str(intent.id), **result) is intent  # type: ignore[arg-type]
-    assert (intent.status, intent.attempts, intent.ticks_used) == (status, attempts + 1, ticks)
+    # A part within the estimate is no attempt of three.
+    counted = "part" not in result or status is not P
+    assert (intent.status, intent.attempts, intent.ticks_used) == (status, attempts + counted, ticks)
     assert (intent.locked_by, intent.locked_at) == (None, None)
     assert (intent.ended_at, intent.last_error) == (NOW if status is not P else None, result.get("error", ""))
     assert [percept.kind for percept in backlog.changes().percepts] == ([kind] if kind else [])

@@ -86,7 +86,7 @@ def test_a_planned_goal_completes_in_five_heartbeats_with_its_parent(
     with tenant_transaction(agent.tenant_id):
         first.refresh_from_db()
     # The memory existed already: the step is partly done, may take longer, and continues.
-    assert (first.status, first.attempts, first.ticks_used) == (IntentStatus.PENDING, 1, 1)
+    assert (first.status, first.attempts, first.ticks_used) == (IntentStatus.PENDING, 0, 1)
 
     prompt = run_replies(
         reply_of(actions=[action_of("remember", first.id, content="Nine fathoms at the bar.")])
