@@ -57,6 +57,7 @@ INTERNAL = {
     "selves.services.acceptance.apply_proposal": _AGENT,
     "selves.services.beliefs.confirm_belief": _AGENT,
     "selves.services.birth.create_selves": _AGENT,
+    "selves.services.changes.check_reason": _AGENT,
     "selves.services.changes.record_decision": _AGENT,
     "selves.services.changes.record_part_change": _AGENT,
     "selves.services.changes.require_pace": _AGENT,
