@@ -116,5 +116,5 @@ def test_a_visit_limit_after_the_actions_keeps_their_effects(
     fleet.run()
 
     heartbeat = _assert_partial_effects(agent, spent=2)
-    assert "node goals was visited 1 times" in heartbeat.reason
+    assert "node goals was visited once" in heartbeat.reason
     assert [action["action"] for action in heartbeat.actions] == ["recall", "recall"]
