@@ -9,17 +9,16 @@ from types import MappingProxyType
 
 from arbor.selves.values import AspectKind
 
-#: The trait that an action is a sign of. Rest is a sign of none.
+#: The trait that an action is a sign of; actions that are not listed are signs of none. Only paid actions count.
 TRAITS: Mapping[str, str] = MappingProxyType(
     {
-        "observe": "observant",
         "recall": "mindful of the past",
+        # Free under a budget of energy; under one of actions or ticks, each costs 1.
         "remember": "attentive",
         "reflect": "reflective",
         "synthesize": "reflective",
         "connect": "connecting",
         "maintain": "careful",
-        "review_goals": "organized",
         "reprioritize": "organized",
         "brainstorm_goals": "inventive",
         "inquire_shallow": "curious",
