@@ -28,7 +28,7 @@ TRAITS: Mapping[str, str] = MappingProxyType(
         "reach_out_public": "outspoken",
     }
 )
-#: The signs and their share of the latest actions from which they are a pattern.
+#: The signs and their share of the actions of the latest experiences from which they are a pattern.
 MIN_SIGNS = 12
 MIN_SHARE = 0.3
 #: The attempts and the share of successes from which an action is a capability.
@@ -70,7 +70,7 @@ def is_another_strength(before: float, after: float) -> bool:
 def tendencies(actions: Sequence[str], learned: Mapping[str, Sequence[int]]) -> tuple[Tendency, ...]:
     """Return the tendencies of an agent, the surest first.
 
-    `actions` are the latest, `learned` the attempts and successes of each action.
+    `actions` are those of the latest experiences, `learned` the attempts and successes of each action.
     """
     found = [*_traits(actions), *_capabilities(learned)]
     return tuple(sorted(found, key=lambda tendency: (-tendency.confidence, tendency.name)))
