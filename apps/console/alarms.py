@@ -20,6 +20,8 @@ from arbor.memory.maintenance.health import HealthState
 FINDINGS_SHOWN = 4
 #: The longest time that a due agent waits while a dispatcher claims agents.
 OVERDUE_AFTER = timedelta(seconds=30)
+#: The share of failed heartbeats from which they are an alarm.
+FAILED_SHARE = 0.05
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,7 +109,7 @@ def _alarms_of_agents(fleet: FleetPage) -> Iterator[Alarm]:
             address=reverse("admin:model-usage"),
         )
     ended = fleet.done + fleet.failed
-    if fleet.failed and fleet.failed * 20 >= ended:
+    if fleet.failed and fleet.failed >= FAILED_SHARE * ended:
         yield Alarm(
             tone="bad",
             title=f"{fleet.failed:,} of {ended:,} heartbeats failed",
