@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from django.urls import reverse
 
 from apps.console.pages.fleet import FleetPage
+from apps.contacts.services.outbox import MAX_COUNTED
 from apps.heartbeats.models import HeartbeatStatus
 from apps.memories.services.jobs.health import Health
 from arbor.agents.lifecycle import AgentStatus
@@ -20,6 +21,8 @@ from arbor.memory.maintenance.health import HealthState
 FINDINGS_SHOWN = 4
 #: The longest time that a due agent waits while a dispatcher claims agents.
 OVERDUE_AFTER = timedelta(seconds=30)
+#: The share of failed heartbeats from which they are an alarm.
+FAILED_SHARE = 0.05
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,14 +80,14 @@ def _alarms_of_agents(fleet: FleetPage) -> Iterator[Alarm]:
     if undelivered := fleet.outbox.failed:
         yield Alarm(
             tone="bad",
-            title=f"{undelivered:,} message{'s' if undelivered != 1 else ''} of agents did not arrive",
+            title=f"{_shown(undelivered, MAX_COUNTED)} message{'s' if undelivered != 1 else ''} of agents did not arrive",
             text="The outbox shows the reasons; messages can be retried or withdrawn there.",
             address=_list_of("contacts_outboxmessage", DeliveryStatus.FAILED),
         )
     if suspended := fleet.suspended_tools:
         yield Alarm(
             tone="warn",
-            title=f"{suspended:,} tool{'s are' if suspended != 1 else ' is'} suspended",
+            title=f"{_shown(suspended, fleet.sample)} tool{'s are' if suspended != 1 else ' is'} suspended",
             text="Their servers have changed or removed them since they were allowed. Look at them, and allow or withdraw them.",
             commands=("arbor tool list", "arbor tool show SERVER.NAME"),
             address=_list_of("tools_tool"),
@@ -92,28 +95,36 @@ def _alarms_of_agents(fleet: FleetPage) -> Iterator[Alarm]:
     if undecided := fleet.undecided:
         yield Alarm(
             tone="warn",
-            title=f"{undecided:,} request{'s' if undecided != 1 else ''} for approval expired without a decision",
+            title=f"{_shown(undecided, fleet.sample)} request{'s' if undecided != 1 else ''} for approval expired without a decision",
             text="In the last 24 hours. The actions were not executed; their agents may ask again.",
             commands=("arbor approval list --all",),
             address=_list_of("authority_actionapproval", ApprovalStatus.EXPIRED),
         )
     if fleet.low_budget:
-        halted = f", and {fleet.halted:,} of them nothing until tomorrow" if fleet.halted else ""
+        # The halted agents are among those that were counted.
+        halted_shown = f"{fleet.halted:,}{'+' if fleet.low_budget >= fleet.sample else ''}"
+        halted = f", and {halted_shown} of them nothing until tomorrow" if fleet.halted else ""
         yield Alarm(
             tone="bad" if fleet.halted else "warn",
-            title=f"The day's budget of {fleet.low_budget:,} agent{'s' if fleet.low_budget != 1 else ''} runs low",
+            title=f"The day's budget of {_shown(fleet.low_budget, fleet.sample)} agent{'s' if fleet.low_budget != 1 else ''} runs low",
             text=f"They do less{halted}. Their pages show what they have used.",
             commands=("arbor agent policy set NAME --daily-usd …", "arbor tenant limit SLUG --usd …"),
             address=reverse("admin:model-usage"),
         )
     ended = fleet.done + fleet.failed
-    if fleet.failed and fleet.failed * 20 >= ended:
+    if fleet.failed and fleet.failed >= FAILED_SHARE * ended:
+        counted = f"Of the newest {fleet.sample:,} in" if fleet.sampled else "In"
         yield Alarm(
             tone="bad",
             title=f"{fleet.failed:,} of {ended:,} heartbeats failed",
-            text="In the last 24 hours. Their pages show the reasons.",
+            text=f"{counted} the last 24 hours. Their pages show the reasons.",
             address=_list_of("heartbeats_heartbeat", HeartbeatStatus.FAILED),
         )
+
+
+def _shown(count: int, limit: int) -> str:
+    """Return a count that stops at a limit as text, such as "20,000+"."""
+    return f"{count:,}{'+' if count >= limit else ''}"
 
 
 def _list_of(model: str, status: str = "") -> str:

@@ -133,7 +133,7 @@ def _host_of(origin: str) -> str:
 
 
 def _authenticate(authorization: str) -> TokenAccess:
-    """Return the rights of a token. Raises TokenRefused."""
+    """Return the rights of a token. Raises TokenRefused, and PermissionDenied for a token for tasks."""
     scheme, _, token = authorization.partition(" ")
     if scheme.lower() != "bearer":
         raise TokenRefused(NO_TOKEN)

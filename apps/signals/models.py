@@ -1,4 +1,4 @@
-"""Signals as rows: one for the signals of one agent, or of the tenant as a whole, in one commit."""
+"""Signals as rows: one for consecutive signals of one agent, or of the tenant as a whole, in one transaction."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ from arbor.history import Record
 
 
 class SignalBatch(TenantModel):
-    """The signals of one agent, or of what the tenant's agents share, that one transaction committed, in order; written once, deleted only by age.
+    """Consecutive signals of one agent, or of what the tenant's agents share, that one transaction committed, in order; written once, deleted only by age.
+
+    One transaction may write several rows for one agent: a run of signals ends at those of another agent or heartbeat, and at each write.
 
     The id is the position: the number of the transaction, then the time in the process that wrote the row. The database makes
     the id (`signals_row_id`), and readers stay below `signals_horizon`: see decision 0021.

@@ -9,17 +9,16 @@ from types import MappingProxyType
 
 from arbor.selves.values import AspectKind
 
-#: The trait that an action is a sign of. Rest is a sign of none.
+#: The trait that an action is a sign of; actions that are not listed are signs of none. Only paid actions count.
 TRAITS: Mapping[str, str] = MappingProxyType(
     {
-        "observe": "observant",
         "recall": "mindful of the past",
+        # Free under a budget of energy; under one of actions or ticks, each costs 1.
         "remember": "attentive",
         "reflect": "reflective",
         "synthesize": "reflective",
         "connect": "connecting",
         "maintain": "careful",
-        "review_goals": "organized",
         "reprioritize": "organized",
         "brainstorm_goals": "inventive",
         "inquire_shallow": "curious",
@@ -29,7 +28,7 @@ TRAITS: Mapping[str, str] = MappingProxyType(
         "reach_out_public": "outspoken",
     }
 )
-#: The signs and their share of the latest actions from which they are a pattern.
+#: The signs and their share of the actions of the latest experiences from which they are a pattern.
 MIN_SIGNS = 12
 MIN_SHARE = 0.3
 #: The attempts and the share of successes from which an action is a capability.
@@ -71,7 +70,7 @@ def is_another_strength(before: float, after: float) -> bool:
 def tendencies(actions: Sequence[str], learned: Mapping[str, Sequence[int]]) -> tuple[Tendency, ...]:
     """Return the tendencies of an agent, the surest first.
 
-    `actions` are the latest, `learned` the attempts and successes of each action.
+    `actions` are those of the latest experiences, `learned` the attempts and successes of each action.
     """
     found = [*_traits(actions), *_capabilities(learned)]
     return tuple(sorted(found, key=lambda tendency: (-tendency.confidence, tendency.name)))

@@ -86,7 +86,11 @@ class OperationsPage:
     """The operations page, of the current tenant where there is one, and of the installation for its operators."""
 
     read_at: datetime
+    #: The first processes by kind and name; the counts and the queues are of all of them.
     processes: Sequence[ProcessLine]
+    process_count: int
+    #: The number of processes that stopped reporting.
+    silent: int
     queues: Sequence[QueueLine]
     backlogs: Sequence[BacklogFigure]
     failed_calls: Sequence[FailedMaintenanceCall]
@@ -103,11 +107,6 @@ class OperationsPage:
     health_counted = MAX_COUNTED
 
     @property
-    def silent(self) -> int:
-        """Return the number of processes that stopped reporting."""
-        return sum(not line.alive for line in self.processes)
-
-    @property
     def unserved(self) -> list[str]:
         """Return the queues that no living worker serves."""
         return [queue.name for queue in self.queues if not queue.workers]
@@ -116,9 +115,10 @@ class OperationsPage:
 def read_operations(*, tenant_id: UUID | None, for_installation: bool) -> OperationsPage:
     """Read the page by a fixed number of queries: of a tenant, of the installation, or of both."""
     now = timezone.now()
+    # All rows, which `delete_silent_rows` bounds: figures of some processes would show served queues as unserved.
     processes = [
         ProcessLine(process=process, alive=process.seen_at >= now - SILENT_AFTER)
-        for process in Process.objects.order_by("kind", "name")[:PROCESSES_SHOWN]
+        for process in Process.objects.defer("calls").order_by("kind", "name")
     ]
     counts = _counts(tenant_id) if tenant_id else {}
     tenants = (
@@ -126,7 +126,9 @@ def read_operations(*, tenant_id: UUID | None, for_installation: bool) -> Operat
     )
     return OperationsPage(
         read_at=now,
-        processes=processes,
+        processes=processes[:PROCESSES_SHOWN],
+        process_count=len(processes),
+        silent=sum(not line.alive for line in processes),
         queues=_queues(processes),
         backlogs=[
             BacklogFigure(key=key, title=title, queue=queue, count=counts[key])

@@ -136,7 +136,7 @@ class Heartbeats[C: (Arbor, AsyncArbor)](Group[C]):
         return get(Replay, f"/agents/{segment(agent_id)}/heartbeats/{segment(heartbeat_id)}/replay")
 
     @operation
-    def ask(self, agent_id: Id) -> Call[RequestedHeartbeat]:
+    def request(self, agent_id: Id) -> Call[RequestedHeartbeat]:
         """Request a heartbeat of an active agent now, which a worker runs. Raises Conflict while one is under way."""
         return post(RequestedHeartbeat, f"/agents/{segment(agent_id)}/heartbeats")
 

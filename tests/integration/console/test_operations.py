@@ -58,6 +58,27 @@ def test_a_silent_worker_and_an_unserved_queue_are_shown(viewer: Client, world: 
     assert "silent" in line
 
 
+def test_figures_are_of_all_processes_and_rows_of_the_first(
+    viewer: Client, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Process.objects.all().delete()
+    ProcessFactory(name="host:1", queues="heartbeat", seen_at=timezone.now())
+    assert 'id="more-processes"' not in text_of(viewer)
+    ProcessFactory(name="host:2", queues="llm", seen_at=timezone.now() - timedelta(minutes=2))
+    ProcessFactory(name="host:3", queues="outbox", seen_at=timezone.now())
+    monkeypatch.setattr(operations, "PROCESSES_SHOWN", 1)
+
+    text = text_of(viewer)
+
+    assert "1 process stopped reporting" in text
+    unserved = text.partition('id="unserved"')[2].partition("</div>")[0]
+    assert "llm" in unserved
+    assert "outbox" not in unserved
+    assert 'data-process="host:1"' in text
+    assert 'data-process="host:2"' not in text
+    assert "The first 1 of 3 by kind and name" in text
+
+
 def counted(client: Client, key: str) -> int:
     """Return the count of a backlog on the page."""
     backlogs = client.get(reverse(PAGE)).context["page"].backlogs

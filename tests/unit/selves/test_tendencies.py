@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from arbor.heartbeat.actions import ACTIONS
+from arbor.heartbeat.budgets import ActionCountBudget, EnergyBudget, TickBudget
+from arbor.heartbeat.results import ActionOutcome, ActionResult, is_effort
 from arbor.selves.calibration import CONFIRMED
 from arbor.selves.tendencies import (
     MIN_ATTEMPTS,
@@ -25,18 +27,28 @@ def test_every_action_of_a_trait_exists() -> None:
     assert TRAITS.keys() <= ACTIONS.keys()
 
 
+@pytest.mark.parametrize("action", TRAITS)
+def test_an_action_of_a_trait_is_an_experience_under_some_budget(action: str) -> None:
+    prices = [budget.price(ACTIONS[action]) for budget in (EnergyBudget(), ActionCountBudget(), TickBudget())]
+
+    assert any(
+        is_effort(ActionResult(index=0, action=action, outcome=ActionOutcome.SUCCESS, summary="", cost=price))
+        for price in prices
+    )
+
+
 @pytest.mark.parametrize(
     ("actions", "expected"),
     [
         ([], []),
-        (["observe"] * (MIN_SIGNS - 1), []),
-        (["observe"] * MIN_SIGNS, [("observant", 1.0)]),
+        (["connect"] * (MIN_SIGNS - 1), []),
+        (["connect"] * MIN_SIGNS, [("connecting", 1.0)]),
         # 12 of 40 are 30 %, 12 of 41 are not.
-        (["observe"] * 12 + ["rest"] * 28, [("observant", 0.3)]),
-        (["observe"] * 12 + ["rest"] * 29, []),
+        (["connect"] * 12 + ["start_workflow"] * 28, [("connecting", 0.3)]),
+        (["connect"] * 12 + ["start_workflow"] * 29, []),
         # Two actions that are signs of one trait count together.
         (["inquire_shallow"] * 6 + ["inquire_deep"] * 6, [("curious", 1.0)]),
-        (["rest"] * 50, []),
+        (["start_workflow"] * 50, []),
     ],
 )
 def test_a_trait_is_what_is_done_often(actions: list[str], expected: list[tuple[str, float]]) -> None:
@@ -61,13 +73,13 @@ def test_a_capability_is_what_succeeds(attempts: int, successes: int, strength: 
 
 
 def test_the_fewest_signs_are_sure_enough_for_a_proposal() -> None:
-    actions, learned = ["observe"] * MIN_SIGNS, {"recall": [MIN_ATTEMPTS, MIN_ATTEMPTS]}
+    actions, learned = ["connect"] * MIN_SIGNS, {"recall": [MIN_ATTEMPTS, MIN_ATTEMPTS]}
 
     assert [found.confidence for found in tendencies(actions, learned)] == [CONFIRMED, CONFIRMED]
 
 
 def test_the_surest_come_first() -> None:
-    found = tendencies(["observe"] * 30, {"recall": [10, 10]})
+    found = tendencies(["connect"] * 30, {"recall": [10, 10]})
 
     assert [tendency.kind for tendency in found] == [AspectKind.TRAIT, AspectKind.CAPABILITY]
 

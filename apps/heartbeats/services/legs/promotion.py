@@ -178,7 +178,7 @@ class _PromotionCandidates(NamedTuple):
     """The columns of `_CANDIDATES`, in their order."""
 
     memories: list[dict[str, Any]]
-    #: The latest actions, and the same ones with null for those that did not succeed.
+    #: The actions of the latest experiences, and the same ones with null for those that did not succeed.
     actions: list[str]
     worked: list[str | None]
     #: The keys of the patterns that were proposed before.

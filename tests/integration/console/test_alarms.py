@@ -1,0 +1,61 @@
+"""The alarms about a fleet."""
+
+from __future__ import annotations
+
+import pytest
+from django.utils import timezone
+
+from apps.console.alarms import alarms_of
+from apps.console.pages.fleet import SAMPLE, FleetPage, read_fleet
+from apps.contacts.services.outbox import MAX_COUNTED
+from apps.tenants.scope import tenant_transaction
+from arbor.values import replace
+from tests.support.console import World
+
+
+@pytest.fixture
+def fleet(world: World) -> FleetPage:
+    with tenant_transaction(world.tenant.id):
+        return read_fleet()
+
+
+def alarm_texts(fleet: FleetPage) -> list[str]:
+    return [f"{alarm.title}. {alarm.text}" for alarm in alarms_of(fleet, now=timezone.now())]
+
+
+@pytest.mark.parametrize(
+    ("sampled", "when"),
+    [(False, "In the last 24 hours."), (True, "Of the newest 20,000 in the last 24 hours.")],
+)
+def test_an_alarm_of_failures_says_whether_they_are_a_sample(
+    fleet: FleetPage, sampled: bool, when: str
+) -> None:
+    heartbeats = {"done": 18_000, "failed": 2_000}
+    texts = alarm_texts(replace(fleet, heartbeats=heartbeats, sampled=sampled))
+
+    assert any(text.startswith(f"2,000 of 20,000 heartbeats failed. {when}") for text in texts)
+
+
+@pytest.mark.parametrize(("failed", "alarmed"), [(5, True), (4, False)])
+def test_a_twentieth_of_failed_heartbeats_is_an_alarm(fleet: FleetPage, failed: int, alarmed: bool) -> None:
+    heartbeats = {"done": 100 - failed, "failed": failed}
+    texts = alarm_texts(replace(fleet, heartbeats=heartbeats, sampled=False))
+
+    assert any("heartbeats failed" in text for text in texts) is alarmed
+
+
+@pytest.mark.parametrize(("below", "plus"), [(0, "+"), (1, "")])
+def test_counts_that_stopped_at_their_limit_have_a_plus(fleet: FleetPage, below: int, plus: str) -> None:
+    count = SAMPLE - below
+    outbox = replace(fleet.outbox, failed=MAX_COUNTED - below)
+    texts = "\n".join(
+        alarm_texts(
+            replace(fleet, suspended_tools=count, undecided=count, low_budget=count, halted=7, outbox=outbox)
+        )
+    )
+
+    assert f"{MAX_COUNTED - below:,}{plus} messages of agents" in texts
+    assert f"{count:,}{plus} tools are suspended" in texts
+    assert f"{count:,}{plus} requests for approval" in texts
+    assert f"budget of {count:,}{plus} agents runs low" in texts
+    assert f"and 7{plus} of them nothing until tomorrow" in texts
