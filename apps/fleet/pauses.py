@@ -63,8 +63,8 @@ def pause_all_agents(*, actor: str, reason: str = "") -> int:
 def resume_all_agents(*, actor: str) -> int:
     """Resume the agents of the current tenant that the last `pause_all_agents` paused, and return their number.
 
-    Agents that were paused alone, before (MAX_REMEMBERED of them) or since, stay paused; after an earlier resumption, no agent is resumed. The next heartbeat of
-    each resumed agent is at a random time within its interval. Raises TransitionIllegal for a suspended tenant.
+    Agents that were paused alone since, and up to MAX_REMEMBERED that were paused alone before, stay paused; after an earlier
+    resumption, no agent is resumed. The next heartbeat of each resumed agent is at a random time within its interval. Raises TransitionIllegal for a suspended tenant.
     """
     with transaction.atomic(using=APP):
         require_active()

@@ -172,7 +172,12 @@ def _find_skill_fault(tenant: Tenant) -> str:
             except LimitReached as error:
                 faults.append(str(error))
     others = len(faults) - _FAULTS_NAMED
-    return "; ".join([*faults[:_FAULTS_NAMED], *([f"and so of {others:,} more"] if others > 0 else [])])
+    return "; ".join(
+        [
+            *faults[:_FAULTS_NAMED],
+            *([f"and the skills of {others:,} more agents do not fit either"] if others > 0 else []),
+        ]
+    )
 
 
 def _use_latest_skills(tenant_id: UUID, actor: str) -> None:

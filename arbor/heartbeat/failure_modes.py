@@ -20,7 +20,7 @@ from arbor.memory.text.lexical import STOP_WORDS, term_of
 HEARTBEATS_WATCHED = 24
 #: The share of the regeneration above which unused energy is hoarded: 5 of 10.
 UNUSED_ENERGY = 0.5
-#: Days for which no energy is called unused once a daily limit ran short.
+#: The days, the present one among them, on which a daily limit that ran short prevents the notice of unused energy.
 LIMITED_DAYS = 7
 MESSAGES_A_DAY = 5
 STALE_NEIGHBORHOODS = 100
@@ -89,7 +89,7 @@ class RecentActivity:
     energy: Sequence[Spending] = ()
     #: The energy that comes back at each heartbeat.
     regeneration: float = REGENERATION
-    #: Whether a daily limit ran short today or on one of the `LIMITED_DAYS` before.
+    #: Whether a daily limit ran short on one of the latest `LIMITED_DAYS` days, today among them.
     limited: bool = False
     stale_goals: Sequence[str] = ()
     reached_out: int = 0

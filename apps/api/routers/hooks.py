@@ -235,7 +235,7 @@ def patch_hook(request: HttpRequest, hook_id: UUID, change: HookPatch) -> HookRe
 )
 @answers_secret
 def rotate_secret(request: HttpRequest, hook_id: UUID, payload: HookSecretInput) -> HookSecretResource:
-    """Give a hook a new secret, which is shown once; the previous secret is valid for `overlap_s` more seconds."""
+    """Give a hook a new secret, which is shown once; the previous secret, if it can be opened, is valid for `overlap_s` more seconds."""
     created = rotate_hook_secret(
         hook_id=hook_id,
         actor=access_of(request).actor,

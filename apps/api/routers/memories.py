@@ -64,7 +64,7 @@ class MemoryDetails(MemoryResource):
     recalled_at: datetime | None
     episode_id: UUID | None
     embedding_model: str = Field(
-        description="The model of its vector; empty: it has none yet, `refused: MODEL`: the model refused it, and words alone find it."
+        description="The model of its vector. Empty: no vector yet. `refused: MODEL`: that model refused the text. Without a vector, words alone find the memory."
     )
     decay_rate: float = Field(description="Per day; 0 while it is pinned.")
     relevance: float = Field(description="0 to 1: the importance, faded since the last recall.")

@@ -104,7 +104,7 @@ def show_webhook(request: HttpRequest, webhook_id: UUID) -> WebhookResource:
 )
 @answers_secret
 def rotate_secret(request: HttpRequest, webhook_id: UUID) -> NewWebhookResource:
-    """Give a webhook a new secret, which is shown once. For a day, its requests are signed with the previous secret too."""
+    """Give a webhook a new secret, which is shown once. For a day, its requests are signed with the previous secret too, if it can be opened."""
     created = rotate_webhook_secret(webhook_id=webhook_id, actor=access_of(request).actor)
     return NewWebhookResource(webhook=WebhookResource.of(created.webhook), secret=created.secret)
 

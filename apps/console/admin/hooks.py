@@ -92,7 +92,7 @@ class HookDeliveryAdmin(PageAdmin, FoundByIdAdmin):
     joined = ("hook", "webhook")
     deferred = ("hook__sealed_secret", "webhook__sealed_secret")
     deferred_in_list = ("body",)
-    when_empty = "Each request at a hook with a valid signature, and each request of a webhook, is listed here until it reaches its age."
+    when_empty = "Each request with a valid signature at a hook, and each request of a webhook, is listed here until it reaches its age."
 
     @admin.display(description="of")
     def of(self, delivery: HookDelivery) -> SafeString:

@@ -18,13 +18,7 @@ from apps.console.listing import (
 )
 from apps.console.pages.memory import read_memory
 from apps.memories.models import BufferItem, CodeSnippet, Memory, MemoryAccess, Pin, Practice
-from arbor.embedding.models import REFUSED
 from arbor.memory.values import MemoryStatus
-
-
-def _name_of(model: str) -> str:
-    """Return the name of an embedder without its provider, and without the mark of a refusal."""
-    return model.removeprefix(REFUSED).rpartition("/")[2]
 
 
 @admin.register(Memory)
@@ -76,14 +70,7 @@ class MemoryAdmin(OwnPageAdmin):
         access = memory._state.fields_cache.get("access")
         return f"{access.count}×" if access else "never"
 
-    embedded = columns.cell(
-        "embedded by",
-        lambda memory: (
-            f"refused by {_name_of(memory.embedding_model)}"
-            if memory.embedding_model.startswith(REFUSED)
-            else _name_of(memory.embedding_model) or "not yet"
-        ),
-    )
+    embedded = columns.cell("embedded by", lambda memory: cells.embedder(memory.embedding_model))
 
 
 @admin.register(MemoryAccess)

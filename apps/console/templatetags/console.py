@@ -82,7 +82,7 @@ def energy(value: float | None) -> str:
 
 @register.filter
 def amount(value: float, unit: str) -> str:
-    """Write an amount with its unit, whose name is a plural or has none: 1 tick, 2 ticks, 2 energy."""
+    """Write an amount with its unit, in the singular for 1: 1 tick, 2 ticks, 2 energy."""
     return f"{value:g} {unit.removesuffix('s') if value == 1 else unit}"
 
 
@@ -138,6 +138,12 @@ def commands(text: str) -> SafeString:
 def words(value: str) -> str:
     """Write a name of several words without its underscores."""
     return str(value).replace("_", " ")
+
+
+@register.filter
+def embedder(model: str) -> str:
+    """Write the embedder of a text, or why the text has no vector."""
+    return cells.embedder(model)
 
 
 @register.filter

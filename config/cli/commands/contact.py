@@ -205,7 +205,7 @@ _webhook = group(
     ),
     tenant_command(
         "rotate",
-        "Give a webhook a new secret, which is shown once. For a day, its requests are signed by the one before too.",
+        "Give a webhook a new secret, which is shown once. For a day, its requests are signed by the one before too, if it can be opened.",
         argument("name"),
         run="contacts.webhooks:rotate",
         examples=("arbor contact webhook rotate ops",),
@@ -295,7 +295,7 @@ _hook = group(
     ),
     tenant_command(
         "rotate",
-        "Give a hook a new secret, which is shown once. The one before is valid for a day more.",
+        "Give a hook a new secret, which is shown once. The one before, if it can be opened, is valid for a day more.",
         argument("name"),
         _secret_file(),
         run="contacts.hooks:rotate",

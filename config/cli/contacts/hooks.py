@@ -182,7 +182,7 @@ def disable(name: str, tenant_slug: str | None) -> Output:
 
 
 def rotate(name: str, *, secret_file: TextIO | None, tenant_slug: str | None) -> Output:
-    """Give a hook a new secret, which is shown once; the one before is valid for a day more."""
+    """Give a hook a new secret, which is shown once; the one before, if it can be opened, is valid for a day more."""
     secret = _read_secret(secret_file)
     with tenant_transaction(tenant_of_name(Hook, name, tenant_slug)):
         new = rotate_hook_secret(hook_id=hook_by_name(name).id, actor=actor(), secret=secret)

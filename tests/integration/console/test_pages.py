@@ -156,9 +156,9 @@ def test_a_memory_is_found_by_its_id(viewer: Client, world: World) -> None:
 
 def test_a_refused_memory_is_not_shown_as_embedded(viewer: Client, world: World) -> None:
     with tenant_transaction(world.tenant.id):
-        MemoryFactory(agent=world.agent, embedding=None, embedding_model="refused: openai/small")
-    page = viewer.get(reverse("admin:memories_memory_changelist")).content.decode()
-    assert "refused by small" in page
+        memory = MemoryFactory(agent=world.agent, embedding=None, embedding_model="refused: openai/small")
+    for address in (reverse("admin:memories_memory_changelist"), page_of(memory)):
+        assert "refused by small" in viewer.get(address).content.decode(), address
 
 
 def test_an_archived_memory_does_not_wait_for_its_neighborhood(viewer: Client, world: World) -> None:

@@ -72,7 +72,7 @@ class RelatedCluster:
 
 
 def memories_to_cluster() -> QuerySet[Upkeep]:
-    """Return the upkeep of the memories that wait for a cluster; without those that their embedder refuses, which never get one."""
+    """Return the upkeep of the memories that wait for a cluster; without those that their embedder refuses, which have no vector to cluster by."""
     refused = Memory.objects.filter(
         id=OuterRef("memory_id"), status=MemoryStatus.ACTIVE, embedding__isnull=True
     ).exclude(embedding_model="")
