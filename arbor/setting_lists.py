@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
 
-#: The largest number in a list.
+#: The largest number in a list, and the limit of settings with decimals: a `timedelta` has at most this number of days.
 MAX_COUNT = 999_999_999
 
 

@@ -13,6 +13,7 @@ from urllib.parse import quote, urlsplit, urlunsplit
 import environ
 
 from arbor.errors import ConfigurationInvalid
+from arbor.setting_lists import MAX_COUNT
 from config.secrets import SecretFolder, read_secret
 
 #: The folder of the code, with `.env` and, by default, the data.
@@ -21,13 +22,11 @@ BASE_DIR = Path(__file__).resolve().parent.parent
 #: The texts of a switch.
 _ON = frozenset({"true", "on", "ok", "y", "yes", "1"})
 _OFF = frozenset({"false", "off", "n", "no", "0", ""})
-#: The limit of settings with decimals: a `timedelta` has at most this number of days.
-_MAX_NUMBER = 999_999_999
 #: What a value must be, by its type.
 _KINDS: dict[object, str] = {
     bool: "true or false",
     int: "a whole number",
-    float: f"a number below {_MAX_NUMBER:,}",
+    float: f"a number below {MAX_COUNT:,}",
     dict: "NAME=VALUE, separated by commas",
 }
 
@@ -67,7 +66,7 @@ class SettingsSource(environ.Env):  # type: ignore[misc]
             return text.lower() in _ON
         if cast is float:
             number = float(text)
-            if not math.isfinite(number) or abs(number) >= _MAX_NUMBER:
+            if not math.isfinite(number) or abs(number) >= MAX_COUNT:
                 raise ValueError(value)
             return number
         if cast in (list, dict):

@@ -53,8 +53,8 @@ def refusals(
         )
     if public_today >= limits.public_per_day:
         reasons[REACH_OUT_PUBLIC] = (
-            f"you wrote in public {_times(public_today)} in the last 24 hours, and may {_times(limits.public_per_day)};"
-            " it is possible again when the first of them is a day old"
+            f"you wrote in public {_times(public_today)} in the last 24 hours, where {_times(limits.public_per_day)} is allowed;"
+            " it is possible again when the earliest of these messages is a day old"
             if limits.public_per_day
             else "this installation lets no agent write in public"
         )

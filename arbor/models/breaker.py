@@ -111,7 +111,7 @@ class Breaker:
                 return self._generation
             failed = f"{self.provider} failed {self._failures_to_open} times in a row and"
             if self._state is BreakerState.HALF_OPEN:
-                reason = f"{failed} answers another call first, which is on its way"
+                reason = f"{failed} is tried with one other call first, which is under way"
             else:
                 reason = f"{failed} is not called for {max(1.0, left_s):.0f} s"
         refusal = ModelUnavailable(

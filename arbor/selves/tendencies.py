@@ -63,8 +63,13 @@ def band(strength: float) -> int:
 
 
 def is_another_strength(before: float, after: float) -> bool:
-    """Return whether a trait, value or capability of one strength is worth a proposal of the other: of another band, and not just across its bound."""
-    return band(before) != band(after) and abs(before - after) >= MIN_STRENGTH_CHANGE
+    """Return whether the other strength of a trait, value or capability is worth a proposal: it differs enough, and is of another band."""
+    return band(before) != band(after) and not is_slight_change(before, after)
+
+
+def is_slight_change(before: float, after: float) -> bool:
+    """Return whether two strengths differ by less than MIN_STRENGTH_CHANGE; rounded, as 0.7 - 0.65 is less than 0.05 in floats."""
+    return round(abs(before - after), 6) < MIN_STRENGTH_CHANGE
 
 
 def tendencies(actions: Sequence[str], learned: Mapping[str, Sequence[int]]) -> tuple[Tendency, ...]:

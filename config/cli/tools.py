@@ -43,7 +43,7 @@ SERVER_COLUMNS = (
     ),
     OutputColumn(
         "skipped",
-        "not usable",
+        "left out",
         cell=lambda lines: len(lines) if len(lines) <= MAX_SKIPPED else f"over {MAX_SKIPPED}",
     ),
     OutputColumn("last_error", "last error"),

@@ -36,7 +36,9 @@ class ToolServerResource(Schema):
     url: str = Field(description="The host only.")
     has_secret: bool
     listed_at: datetime | None = Field(description="The time of the last listing of its tools.")
-    skipped: list[str] = Field(description="Tools that cannot be used, with reasons.")
+    skipped: list[str] = Field(
+        description="What is left out of the list, with reasons: tools that cannot be used, and those beyond what is read."
+    )
     last_error: str
     created_at: datetime
 

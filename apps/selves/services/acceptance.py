@@ -32,7 +32,7 @@ from arbor.memory.values import MemoryType, NewMemory
 from arbor.selves.evidence import limit_confidence, status_at
 from arbor.selves.history import PartKind
 from arbor.selves.proposals import ACCEPTED_ADDS, NewProposal, ProposalKind
-from arbor.selves.tendencies import MIN_STRENGTH_CHANGE, is_another_strength
+from arbor.selves.tendencies import is_another_strength, is_slight_change
 from arbor.selves.values import (
     DEFAULT_STRENGTH,
     QUALITIES,
@@ -191,7 +191,7 @@ def _change_strength(
     aspect: IdentityAspect, strength: float, proposal: Proposal, actor: str, now: datetime
 ) -> str:
     """Change the strength of a trait, value or capability that the agent has; a slight difference changes nothing."""
-    if abs(aspect.strength - strength) < MIN_STRENGTH_CHANGE:
+    if is_slight_change(aspect.strength, strength):
         return KNOWN
     require_pace(agent_id=aspect.agent_id, decided_by=actor, what=PartKind.ASPECT, now=now)
     before = aspect.strength

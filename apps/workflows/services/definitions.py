@@ -207,7 +207,9 @@ def _apply(workflow: Workflow, request: WorkflowRequest) -> None:
     if request.enabled is not None:
         workflow.enabled = request.enabled
     if request.source is not None:
-        definition = read_new_definition(request.source)
+        # A form sends a stored definition back unchanged, also one that a new rule refuses.
+        is_new = not workflow.version or request.source != version_of(workflow).source
+        definition = (read_new_definition if is_new else read_definition)(request.source)
         for name in definition.agents:
             find_agent(name)
         check_step_models(definition)

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from arbor.goals.plans import MAX_DEPENDENCIES, MAX_ESTIMATE
+from arbor.goals.plans import MAX_DEPENDENCIES, MAX_ESTIMATE, STEP_LENGTH
 from arbor.goals.values import MAX_NEW_PER_HEARTBEAT, GoalLayer, GoalSource, GoalState, as_title
 from arbor.goals.values import NOTE_LENGTH as GOAL_NOTE_LENGTH
 from arbor.heartbeat.replies.items import ID_LENGTH, Item
@@ -147,7 +147,7 @@ class GoalUpdate(ReplyPart):
     #: The id of another goal, or words; empty: nothing blocks it any more.
     blocked_by: Annotated[str | None, FieldForm(read=_blocker, schema=MAYBE_TEXT)] = None
     #: Dependencies of the goal's plan that are met, in its words.
-    met: Annotated[list[str], _lines(MAX_DEPENDENCIES, LINE_LENGTH)] = []
+    met: Annotated[list[str], _lines(MAX_DEPENDENCIES, STEP_LENGTH)] = []
 
 
 class ProposedGoal(ReplyPart):
@@ -198,7 +198,7 @@ class Decomposition(ReplyPart):
     #: 0 to 1, higher is riskier.
     risk: Annotated[Share | None, _SHARE] = None
     #: One line each.
-    dependencies: Annotated[list[str], _lines(MAX_DEPENDENCIES, LINE_LENGTH)] = []
+    dependencies: Annotated[list[str], _lines(MAX_DEPENDENCIES, STEP_LENGTH)] = []
 
 
 class ProposalChoice(StrEnum):

@@ -33,7 +33,7 @@ from arbor.selves.values import AspectKind, check_preference, check_quality
 
 #: Characters of a proposal in a line of the trace.
 _TRACE_LENGTH = 120
-_REDUNDANT = "you are so already; a trait, value or capability that you have is worth an insight once its strength is clearly another"
+_REDUNDANT = "that is so already; a trait, value or capability that you have is worth an insight once its strength is clearly another"
 
 
 def consolidate(heartbeat: HeartbeatState) -> Steps[HeartbeatState]:

@@ -60,7 +60,7 @@ def check_model() -> Finding:
     if handle == SERVER_HANDLE and not settings.ARBOR_DEFAULT_MODEL:
         return warn(
             "model",
-            f"{handle}: no setting names a model of the server at OPENAI_BASE_URL, and few servers have one called `default`",
+            f"{handle}: no setting names a model of the server at OPENAI_BASE_URL, and few servers but llama.cpp accept the name `default`",
             "set ARBOR_DEFAULT_MODEL=openai/NAME, with the name of a model that the server has",
         )
     return ok("model", handle)

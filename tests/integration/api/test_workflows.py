@@ -12,6 +12,7 @@ from apps.tenants.models import Tenant
 from apps.workflows.services import definitions
 from apps.workflows.services.legs import advance_run
 from arbor.ids import uuid7
+from arbor.workflows.definition import read_definition
 from tests.factories.workflows import SOURCE
 from tests.support.api import Caller
 
@@ -53,6 +54,20 @@ def test_an_operator_defines_a_workflow(
     assert viewer.post("/workflows/check", {"source": SOURCE}).json()["inputs"] == ["topic"]
     assert operator.send("delete", address).json()["id"] == workflow["id"]
     assert operator.get(address).status_code == 404
+
+
+def test_a_stored_definition_is_sent_back_unchanged(
+    operator: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps = 'start [shape=Mdiamond]; done [shape=Msquare]; ask [type=delegate, task=go, backoff="1m"]'
+    source = f"digraph w {{ {steps}; start -> ask -> done }}"
+    with monkeypatch.context() as earlier:
+        earlier.setattr(definitions, "read_new_definition", read_definition)
+        stored = operator.post("/workflows", {"name": "review", "source": source}).json()
+    address = f"/workflows/{stored['id']}"
+    changed = operator.send("patch", address, {"source": source, "description": "Daily."})
+    assert (changed.status_code, changed.json()["version"]) == (200, 1)
+    assert operator.send("patch", address, {"source": f"{source} "}).status_code == 422
 
 
 @pytest.mark.parametrize(("path", "fields"), [("/workflows", {"name": "review"}), ("/workflows/check", {})])

@@ -234,7 +234,10 @@ def test_a_refused_default_names_the_first_agents(
         other = new_agent(tenant, name)
         with tenant_transaction(tenant.id):
             choose_skills(agent_id=other.id, names=["lamps"], actor=ACTOR)
-    with pytest.raises(LimitReached, match=r"agent Ada: the skills take 11,.*; and the skills of 2 more agents do not fit either$") as refusal:
+    with pytest.raises(
+        LimitReached,
+        match=r"agent Ada: the skills take 11,.*; and the skills of 2 more agents do not fit either$",
+    ) as refusal:
         set_default_model(tenant_id=tenant.id, model="", actor=ACTOR)
     assert "agent Bo" not in str(refusal.value)
 

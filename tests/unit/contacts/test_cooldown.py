@@ -66,7 +66,7 @@ def test_one_public_message_is_counted_as_one() -> None:
     limits = ContactLimits(public_per_day=1)
     reasons = refusals(hours_since_reach_out=None, hours_since_user=None, public_today=1, limits=limits)
     assert reasons[REACH_OUT_PUBLIC].startswith(
-        "you wrote in public once in the last 24 hours, and may once;"
+        "you wrote in public once in the last 24 hours, where once is allowed;"
     )
 
 

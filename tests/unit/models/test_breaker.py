@@ -111,7 +111,7 @@ def test_a_successful_trial_after_the_cool_down_closes_the_breaker(
 
     with breaker.guard():
         during = breaker.state
-        with pytest.raises(ModelUnavailable, match="answers another call first"):
+        with pytest.raises(ModelUnavailable, match="is tried with one other call first"):
             call(breaker)
 
     assert (during, breaker.state) == (BreakerState.HALF_OPEN, BreakerState.CLOSED)

@@ -14,6 +14,7 @@ from arbor.selves.tendencies import (
     TRAITS,
     Tendency,
     band,
+    is_another_strength,
     tendencies,
 )
 from arbor.selves.values import AspectKind
@@ -93,3 +94,20 @@ def test_a_tendency_is_another_only_in_another_band(one: float, other: float, sa
 
     assert (first.key == second.key) is same
     assert (band(one) == band(other)) is same
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "is_another"),
+    [
+        (0.65, 0.7, True),
+        (0.7, 0.65, True),
+        (0.68, 0.73, True),
+        (0.85, 0.9, True),
+        (0.66, 0.7, False),
+        (0.41, 0.69, False),
+    ],
+)
+def test_a_strength_is_another_from_a_step_into_another_band(
+    before: float, after: float, is_another: bool
+) -> None:
+    assert is_another_strength(before, after) is is_another
