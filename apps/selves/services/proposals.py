@@ -17,7 +17,7 @@ from django.db import transaction
 from apps.agents.services.locks import lock_schedule
 from apps.selves.models import Belief, Proposal
 from apps.selves.services import beliefs
-from apps.selves.services.acceptance import apply_proposal, find_redundant
+from apps.selves.services.acceptance import apply_proposal
 from apps.selves.services.changes import require_pace
 from apps.selves.services.queries import (
     LOCK_AGENT_TO_PROPOSE,
@@ -25,6 +25,7 @@ from apps.selves.services.queries import (
     PROPOSAL_COLUMNS,
     PROPOSALS_TOO_SOON,
 )
+from apps.selves.services.redundancy import find_redundant
 from apps.signals.services.emission import emit
 from apps.tenants.scope import APP, current_tenant
 from apps.tenants.statements import fetch, insert_rows
