@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import reduce
-from operator import or_
 from types import MappingProxyType
 from uuid import UUID
-
-from django.db.models import Q
 
 from apps.selves.models import Belief, IdentityAspect, Preference, Proposal
 from arbor.memory.content import content_hash
@@ -37,15 +33,17 @@ def strength_of(proposal: NewProposal | Proposal) -> float:
 
 
 def _known_aspects(agent_id: UUID, proposals: Sequence[NewProposal]) -> Iterator[NewProposal]:
-    texts = reduce(or_, (Q(content__iexact=new.content) for new in proposals))
-    held = IdentityAspect.objects.filter(texts, agent_id=agent_id).exclude(status=BeliefStatus.DROPPED)
+    hashes = {content_hash(new.content) for new in proposals}
+    held = IdentityAspect.objects.filter(agent_id=agent_id, content_hash__in=hashes).exclude(
+        status=BeliefStatus.DROPPED
+    )
     strengths = {
-        (kind, content.casefold()): strength
-        for kind, content, strength in held.values_list("kind", "content", "strength")
+        (kind, bytes(hashed)): strength
+        for kind, hashed, strength in held.values_list("kind", "content_hash", "strength")
     }
     for new in proposals:
         kind = AspectKind(new.change.get("aspect", AspectKind.SELF_CONCEPT))
-        before = strengths.get((kind.value, new.content.casefold()))
+        before = strengths.get((kind.value, content_hash(new.content)))
         if before is None or (kind in QUALITIES and is_another_strength(before, strength_of(new))):
             continue
         yield new
