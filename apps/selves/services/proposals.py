@@ -106,7 +106,7 @@ def propose(*, agent_id: UUID, proposals: Sequence[NewProposal]) -> ProposalResu
 
 
 def expire_unfounded(*, agent_id: UUID, belief_id: UUID, reason: str) -> tuple[Proposal, ...]:
-    """Expire the pending proposals of a changed confidence of a belief, for which the evidence does not speak any more.
+    """Expire the pending proposals to change a belief's confidence, which the evidence no longer supports.
 
     In the open transaction, whose caller has locked the agent's schedule. Raises NotFound for the agent.
     """
