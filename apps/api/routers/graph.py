@@ -224,7 +224,7 @@ def remove_relations(request: HttpRequest, agent_id: UUID, wanted: RelationEnds)
         relation=wanted.relation,
         actor=access_of(request).actor,
     )
-    return Removed(removed=removed)
+    return Removed(removed=removed.count)
 
 
 def _node(node: NodeInput) -> GraphNode:

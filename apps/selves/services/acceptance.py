@@ -1,16 +1,14 @@
-"""Apply accepted proposals, by kind, and find proposals that would change nothing; only `proposals` calls this module."""
+"""Apply accepted proposals, by kind; only `proposals` calls this module."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from datetime import datetime
-from functools import reduce
-from operator import or_
 from types import MappingProxyType
 from typing import Any
 from uuid import UUID
 
-from django.db.models import Q, QuerySet
+from django.db.models import QuerySet
 
 from apps.memories.services.graph.relations import NewRelation, labels_of, relate
 from apps.memories.services.store.provenance import evidence_of
@@ -20,6 +18,7 @@ from apps.selves.services.aspects import add_aspect, revise_aspect
 from apps.selves.services.beliefs import add_belief, revise_belief
 from apps.selves.services.changes import require_pace
 from apps.selves.services.preferences import set_preference
+from apps.selves.services.redundancy import strength_of
 from arbor.errors import AlreadyExists, LimitReached, NotFound
 from arbor.heartbeat.sources import USER_TRUST, own_source
 from arbor.ids import read_id
@@ -31,8 +30,8 @@ from arbor.memory.trust import Source, semantic_trust, sources_of
 from arbor.memory.values import MemoryType, NewMemory
 from arbor.selves.evidence import limit_confidence, status_at
 from arbor.selves.history import PartKind
-from arbor.selves.proposals import ACCEPTED_ADDS, NewProposal, ProposalKind
-from arbor.selves.tendencies import is_another_strength, is_slight_change
+from arbor.selves.proposals import ACCEPTED_ADDS, ProposalKind
+from arbor.selves.tendencies import is_slight_change
 from arbor.selves.values import (
     DEFAULT_STRENGTH,
     QUALITIES,
@@ -69,65 +68,6 @@ def apply_proposal(proposal: Proposal, *, actor: str, now: datetime) -> str:
     Raises LimitReached if the agent changes too fast, NotFound for a dropped belief, Invalid for an empty change.
     """
     return _EFFECTS[ProposalKind(proposal.kind)](proposal, actor, now)
-
-
-def find_redundant(*, agent_id: UUID, proposals: Sequence[NewProposal]) -> tuple[NewProposal, ...]:
-    """Return the proposals of parts of the self that the agent has already, traits of about the same strength among them.
-
-    One statement for each kind of part among the proposals.
-    """
-    by_kind = {
-        kind: [new for new in proposals if new.kind is kind and "belief" not in new.change] for kind in _HAS
-    }
-    return tuple(new for kind, news in by_kind.items() if news for new in _HAS[kind](agent_id, news))
-
-
-def _known_aspects(agent_id: UUID, proposals: Sequence[NewProposal]) -> Iterator[NewProposal]:
-    texts = reduce(or_, (Q(content__iexact=new.content) for new in proposals))
-    held = IdentityAspect.objects.filter(texts, agent_id=agent_id).exclude(status=BeliefStatus.DROPPED)
-    strengths = {
-        (kind, content.casefold()): strength
-        for kind, content, strength in held.values_list("kind", "content", "strength")
-    }
-    for new in proposals:
-        kind = AspectKind(new.change.get("aspect", AspectKind.SELF_CONCEPT))
-        before = strengths.get((kind.value, new.content.casefold()))
-        if before is None or (kind in QUALITIES and is_another_strength(before, _strength_of(new))):
-            continue
-        yield new
-
-
-def _known_beliefs(agent_id: UUID, proposals: Sequence[NewProposal]) -> Iterator[NewProposal]:
-    rows = Belief.objects.filter(
-        agent_id=agent_id, statement_hash__in={content_hash(new.content) for new in proposals}
-    )
-    held = rows.exclude(status=BeliefStatus.DROPPED).values_list("statement_hash", flat=True)
-    hashes = {bytes(hashed) for hashed in held}
-    return (new for new in proposals if content_hash(new.content) in hashes)
-
-
-def _known_preferences(agent_id: UUID, proposals: Sequence[NewProposal]) -> Iterator[NewProposal]:
-    keys = {str(new.change["key"]) for new in proposals}
-    rows = Preference.objects.filter(agent_id=agent_id, key__in=keys)
-    held = dict(rows.values_list("key", "value"))
-    return (new for new in proposals if held.get(new.change["key"]) == new.change["value"])
-
-
-#: By kind of proposal, the function that yields the proposals of what the agent has already.
-_HAS: Mapping[ProposalKind, Callable[[UUID, Sequence[NewProposal]], Iterator[NewProposal]]] = (
-    MappingProxyType(
-        {
-            ProposalKind.IDENTITY: _known_aspects,
-            ProposalKind.BELIEF: _known_beliefs,
-            ProposalKind.PREFERENCE: _known_preferences,
-        }
-    )
-)
-
-
-def _strength_of(proposal: NewProposal | Proposal) -> float:
-    """Return the proposed strength of a trait, value or capability."""
-    return float(proposal.change.get("strength", proposal.confidence))
 
 
 def _remember(proposal: Proposal, _actor: str, now: datetime) -> str:
@@ -168,7 +108,7 @@ def _apply_aspect(proposal: Proposal, actor: str, now: datetime) -> str:
     ).exclude(status=BeliefStatus.DROPPED)
     strength = DEFAULT_STRENGTH
     if kind in QUALITIES:
-        strength = _strength_of(proposal)
+        strength = strength_of(proposal)
         if (existing := known.first()) is not None:
             return _change_strength(existing, strength, proposal, actor, now)
 

@@ -76,27 +76,27 @@ def record_new_evidence(*, agent_id: UUID, memory_ids: Sequence[UUID]) -> int:
     return changed
 
 
-def withdraw_evidence(*, agent_id: UUID, ends: Collection[GraphNode]) -> int:
-    """Delete a memory's evidence about a belief once no relation of the two is evidence; return the number of rows.
+def withdraw_evidence(*, agent_id: UUID, ends: Collection[GraphNode], source: str) -> str:
+    """Delete a memory's evidence about a belief once no relation of the two is evidence; return a short description of the proposed change.
 
-    `ends` are the memory and the belief. The pending proposal that follows from the evidence is renewed or expires, so the caller has
-    locked the agent's schedule.
+    `ends` are the memory and the belief. The description is empty if nothing was deleted. What remains of the evidence leads to a proposal,
+    new or renewed, with this source, or expires the pending one; so the caller has locked the agent's schedule.
     """
     ids = {end.kind: end.id for end in ends}
     if ids.keys() != {GraphNodeKind.MEMORY, GraphNodeKind.BELIEF}:
-        return 0
+        return ""
     both = list(ids.values())
     edges = Edge.objects.filter(agent_id=agent_id, source_id__in=both, target_id__in=both, relation__in=SIGNS)
     if edges.exists():
-        return 0
+        return ""
     evidence = BeliefEvidence.objects.filter(
         belief_id=ids[GraphNodeKind.BELIEF], belief__agent_id=agent_id, memory_id=ids[GraphNodeKind.MEMORY]
     )
-    deleted = int(evidence.delete()[0])
-    belief = Belief.objects.filter(agent_id=agent_id, id=ids[GraphNodeKind.BELIEF]).first()
-    if deleted and belief is not None and belief.status != BeliefStatus.DROPPED:
-        _propose(belief, OPERATOR)
-    return deleted
+    deleted, _ = evidence.delete()
+    if not deleted:
+        return ""
+    belief = Belief.objects.get(agent_id=agent_id, id=ids[GraphNodeKind.BELIEF])
+    return "" if belief.status == BeliefStatus.DROPPED else _propose(belief, source)
 
 
 def _propose(belief: Belief, source: str) -> str:

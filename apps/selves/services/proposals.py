@@ -17,7 +17,7 @@ from django.db import transaction
 from apps.agents.services.locks import lock_schedule
 from apps.selves.models import Belief, Proposal
 from apps.selves.services import beliefs
-from apps.selves.services.acceptance import apply_proposal, find_redundant
+from apps.selves.services.acceptance import apply_proposal
 from apps.selves.services.changes import require_pace
 from apps.selves.services.queries import (
     LOCK_AGENT_TO_PROPOSE,
@@ -25,11 +25,13 @@ from apps.selves.services.queries import (
     PROPOSAL_COLUMNS,
     PROPOSALS_TOO_SOON,
 )
+from apps.selves.services.redundancy import find_redundant
 from apps.signals.services.emission import emit
 from apps.tenants.scope import APP, current_tenant
 from apps.tenants.statements import fetch, insert_rows
-from arbor.errors import Invalid, NotFound
+from arbor.errors import AlreadyExists, Invalid, NotFound
 from arbor.ids import uuid7
+from arbor.quotations import shorten
 from arbor.selves.evidence import check_step, status_at
 from arbor.selves.history import PartKind
 from arbor.selves.proposals import (
@@ -44,6 +46,9 @@ from arbor.selves.proposals import (
 )
 from arbor.selves.values import BeliefRevision, BeliefStatus
 from arbor.signals import Signal, SignalName, signal
+
+#: Characters of a proposal in an error.
+_ERROR_LENGTH = 120
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,7 +110,7 @@ def propose(*, agent_id: UUID, proposals: Sequence[NewProposal]) -> ProposalResu
 
 
 def expire_unfounded(*, agent_id: UUID, belief_id: UUID, reason: str) -> tuple[Proposal, ...]:
-    """Expire the pending proposals of a changed confidence of a belief, for which the evidence does not speak any more.
+    """Expire the pending proposals to change a belief's confidence, which the evidence no longer supports.
 
     In the open transaction, whose caller has locked the agent's schedule. Raises NotFound for the agent.
     """
@@ -118,9 +123,15 @@ def expire_unfounded(*, agent_id: UUID, belief_id: UUID, reason: str) -> tuple[P
 
 
 def propose_by_person(*, agent_id: UUID, new: NewProposal) -> ProposalResult:
-    """Add a proposal of a person to an agent's queue, as `propose` does, in the open transaction. Raises NotFound for the agent."""
+    """Add a proposal of a person to an agent's queue, as `propose` does, in the open transaction.
+
+    Raises NotFound for the agent, AlreadyExists for a proposal that would change nothing.
+    """
     lock_schedule(agent_id)
-    return propose(agent_id=agent_id, proposals=[new])
+    result = propose(agent_id=agent_id, proposals=[new])
+    if result.redundant:
+        raise AlreadyExists(f"the agent has this already: {shorten(new.content, _ERROR_LENGTH)}")
+    return result
 
 
 def find_proposals_too_soon(*, agent_id: UUID, proposals: Sequence[Proposal]) -> frozenset[UUID]:

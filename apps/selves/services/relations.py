@@ -22,6 +22,14 @@ class RelatedNodes:
     proposed: str
 
 
+@dataclass(frozen=True, kw_only=True)
+class UnrelatedNodes:
+    """The number of relations that a person removed, and the change of a belief that it led Arbor to propose, in words; empty without one."""
+
+    count: int
+    proposed: str
+
+
 def relate_by_person(*, agent_id: UUID, new: NewRelation, actor: str) -> RelatedNodes:
     """Create a relation in the open transaction, with its consequences and its record in the audit log.
 
@@ -48,15 +56,15 @@ def relate_by_person(*, agent_id: UUID, new: NewRelation, actor: str) -> Related
 
 def unrelate_by_person(
     *, agent_id: UUID, source: GraphNode, target: GraphNode, relation: Relation | None, actor: str
-) -> int:
-    """Remove the relations from one node to another in the open transaction, with the consequences; return their number.
+) -> UnrelatedNodes:
+    """Remove the relations from one node to another in the open transaction, with the consequences.
 
     None: relations of every kind. The removal of at least one is recorded in the audit log.
     """
     ends = (source, target)
     removed = unrelate(agent_id=agent_id, source=source, target=target, relation=relation)
     update_trust_of_ends(agent_id=agent_id, ends=ends)
-    withdraw_evidence(agent_id=agent_id, ends=ends)
+    proposed = withdraw_evidence(agent_id=agent_id, ends=ends, source=actor)
     if removed:
         record(
             action=AuditAction.OPERATOR_ACT,
@@ -69,4 +77,4 @@ def unrelate_by_person(
                 "relation": relation.value if relation else "any",
             },
         )
-    return removed
+    return UnrelatedNodes(count=removed, proposed=proposed)

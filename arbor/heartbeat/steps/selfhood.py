@@ -54,7 +54,11 @@ def consolidate(heartbeat: HeartbeatState) -> Steps[HeartbeatState]:
         if proposal.acceptable
     ]
     shown.sort(key=lambda proposal: -proposal.confidence)
-    changed = _lines(("proposed", outcome.made), ("fell out of the queue", outcome.expired))
+    changed = _lines(
+        ("proposed", outcome.made),
+        ("not proposed, because it is so already", outcome.redundant),
+        ("fell out of the queue", outcome.expired),
+    )
     if deleted := outcome.deleted_experiences:
         changed.append(f"deleted {deleted} old {'experience' if deleted == 1 else 'experiences'}")
     return NodeResult(
@@ -62,7 +66,7 @@ def consolidate(heartbeat: HeartbeatState) -> Steps[HeartbeatState]:
     )
 
 
-def _lines(*found: tuple[str, Sequence[ProposedChange]]) -> list[str]:
+def _lines(*found: tuple[str, Sequence[ProposedChange | NewProposal]]) -> list[str]:
     """Return a line of the trace for each proposal, with what happened to it."""
     return [
         f"{what}: {shorten(proposal.content, _TRACE_LENGTH)}"

@@ -198,4 +198,7 @@ def unrelate_nodes(agent: ChosenAgent, *, source: str, target: str, relation: st
         relation=Relation(relation) if relation else None,
         actor=actor(),
     )
-    return Output({"agent": agent.name, "removed": removed}, text=f"Removed: {removed}.")
+    return Output(
+        {"agent": agent.name, "removed": removed.count, "proposed": removed.proposed},
+        text=f"Removed: {removed.count}{f'; {removed.proposed}' if removed.proposed else ''}.",
+    )

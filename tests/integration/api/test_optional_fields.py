@@ -192,6 +192,18 @@ def test_each_documented_kind_of_a_proposal_is_accepted(owner: Caller, vega: dic
         assert (proposed.status_code, proposed.json()["kind"]) == (201, kind)
 
 
+def test_a_proposal_of_what_the_agent_has_is_refused_as_such(owner: Caller, vega: dict[str, Any]) -> None:
+    own = f"/agents/{vega['id']}"
+    proposal = {"content": "Ice floats.", "kind": "belief"}
+    assert owner.post(f"{own}/proposals", proposal).status_code == 201
+    waiting = owner.post(f"{own}/proposals", proposal)
+    assert (waiting.status_code, "waits for a decision" in waiting.json()["detail"]) == (409, True)
+    assert owner.post(f"{own}/beliefs", {"statement": "Ice floats.", "category": "world"}).status_code == 201
+    refused = owner.post(f"{own}/proposals", proposal)
+    assert refused.status_code == 409
+    assert refused.json()["detail"] == "the agent has this already: Ice floats."
+
+
 def test_a_field_without_an_effect_is_refused(owner: Caller, vega: dict[str, Any]) -> None:
     for path, fields, reason in REFUSED:
         name, _, is_change = path.partition("/")

@@ -138,12 +138,15 @@ def test_a_repeated_proposal_is_stored_once(agent: Agent) -> None:
 @pytest.mark.parametrize(
     ("changes", "is_made"),
     [
-        ({"content": "Patient", "confidence": 0.84, "change": {"aspect": "trait"}}, False),
+        ({"content": " patient", "confidence": 0.84, "change": {"aspect": "trait"}}, False),
+        # Acceptance would add an aspect whose case differs.
+        ({"content": "Patient", "confidence": 0.84, "change": {"aspect": "trait"}}, True),
         ({"content": "patient", "confidence": 0.69, "change": {"aspect": "trait"}}, False),
         ({"content": "patient", "confidence": 0.69, "change": {"aspect": "trait", "strength": 0.6}}, True),
         ({"content": "patient", "confidence": 0.95, "change": {"aspect": "trait"}}, True),
         ({"content": "patient", "confidence": 0.7, "change": {"aspect": "value"}}, True),
         ({"content": "I am a lighthouse."}, False),
+        ({"content": "I am  a\nlighthouse."}, False),
         ({"content": "Ice floats.", "kind": ProposalKind.BELIEF, "change": {}}, False),
         ({"content": "Ice sinks.", "kind": ProposalKind.BELIEF, "change": {}}, True),
         ({"content": "Lead floats.", "kind": ProposalKind.BELIEF, "change": {}}, True),

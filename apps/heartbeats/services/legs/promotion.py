@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -71,12 +72,19 @@ EVIDENCED = f"""({_FOREIGN_SOURCE.format(memory="m")}
 THRESHOLD_OF = """coalesce((SELECT k.threshold FROM selves_calibration k
                 WHERE k.tenant_id = %(tenant)s AND k.agent_id = %(agent)s AND k.kind = {kind}), {base})"""
 # Part: the kind that a memory `m` is proposed as, by the beginnings of `_SELF_OPENINGS`.
-PROMOTED_AS = "CASE WHEN ltrim(m.content) ~ '^(I |I''m |I’m |My )' THEN 'identity' ELSE 'belief' END"
+PROMOTED_AS = "CASE WHEN m.content ~ '^[[:space:]]*(I |I''m |I’m |My )' THEN 'identity' ELSE 'belief' END"
 _SELF_OPENINGS = ("I ", "I'm ", "I’m ", "My ")
 
 # Part: a memory `m` is what the agent accepted of an earlier consolidation, which is not proposed again as a part of the self.
 CONCLUDED = """EXISTS (SELECT FROM selves_proposal p WHERE p.tenant_id = m.tenant_id AND p.agent_id = m.agent_id
                 AND p.source = %(consolidation)s AND p.kind <> 'fact' AND m.source = 'proposal:' || p.id)"""
+
+# Part: the agent has what a memory `m` would be proposed as, by the hash that acceptance compares.
+HELD = f"""CASE {PROMOTED_AS}
+                WHEN 'belief' THEN EXISTS (SELECT FROM selves_belief b WHERE b.tenant_id = m.tenant_id AND b.agent_id = m.agent_id
+                    AND b.statement_hash = m.content_hash AND b.status <> 'dropped')
+                ELSE EXISTS (SELECT FROM selves_identityaspect i WHERE i.tenant_id = m.tenant_id AND i.agent_id = m.agent_id
+                    AND i.kind = 'self_concept' AND i.content_hash = m.content_hash AND i.status <> 'dropped') END"""  # noqa: S608 (no external input)
 
 # Part: the clusters with half of the evidence of an earlier insight, which they would propose again under a new id. One memory
 # alone may be in several clusters.
@@ -108,7 +116,7 @@ SELECT
             AND {EVIDENCED}
             AND NOT EXISTS (SELECT FROM selves_proposal p WHERE p.tenant_id = m.tenant_id AND p.agent_id = m.agent_id
                 AND p.change->>'memory' = m.id::text)
-            AND NOT {CONCLUDED}
+            AND NOT {CONCLUDED} AND NOT {HELD}
         ORDER BY m.trust DESC, m.importance DESC, m.id LIMIT %(most)s
     ) memory) AS memories,
     (SELECT coalesce(json_agg(action ORDER BY tick, id), '[]') FROM (
@@ -279,12 +287,14 @@ def _tendencies(found: _PromotionCandidates) -> list[NewProposal]:
 
     A trait or capability that was dropped is not proposed again.
     """
-    existing = {(kind, content): (strength, status) for kind, content, strength, status in found.qualities}
+    existing: defaultdict[tuple[str, str], list[tuple[float, str]]] = defaultdict(list)
+    for kind, content, strength, status in found.qualities:
+        existing[kind, _name_key(content)].append((strength, status))
     new = [
         tendency
         for tendency in tendencies(found.actions, unpack(found.learned) if found.learned else {})
         if tendency.key not in found.known_tendencies
-        and _is_news(tendency, existing.get((tendency.kind, tendency.name)))
+        and _is_news(tendency, existing[tendency.kind, _name_key(tendency.name)])
     ]
     return [
         NewProposal(
@@ -302,11 +312,16 @@ def _tendencies(found: _PromotionCandidates) -> list[NewProposal]:
     ]
 
 
-def _is_news(tendency: Tendency, existing: tuple[float, str] | None) -> bool:
-    if existing is None:
-        return True
-    strength, status = existing
-    return status != BeliefStatus.DROPPED and is_another_strength(strength, tendency.strength)
+def _name_key(name: str) -> str:
+    """Return a text that is equal for names that differ only in case or white space."""
+    return " ".join(name.casefold().split())
+
+
+def _is_news(tendency: Tendency, existing: Sequence[tuple[float, str]]) -> bool:
+    return all(
+        status != BeliefStatus.DROPPED and is_another_strength(strength, tendency.strength)
+        for strength, status in existing
+    )
 
 
 def _insight(cluster: dict[str, Any]) -> NewProposal:

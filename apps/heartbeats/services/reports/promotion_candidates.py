@@ -10,6 +10,7 @@ from uuid import UUID
 from apps.heartbeats.services.legs.promotion import (
     CONCLUDED,
     EVIDENCED,
+    HELD,
     MIN_AGE_DAYS,
     MIN_RECALLS,
     MIN_RELEVANCE,
@@ -26,6 +27,10 @@ MAX_SHOWN = 200
 # Part: the least trust at which a memory `m` is proposed, as calibration has moved it.
 _SURE = THRESHOLD_OF.format(kind=PROMOTED_AS, base="%(sure)s")
 
+# Part: a memory `m` was proposed.
+_PROPOSED = """m.id::text IN (SELECT p.change->>'memory' FROM selves_proposal p
+            WHERE p.tenant_id = %(tenant)s AND p.agent_id = %(agent)s AND p.change ? 'memory')"""
+
 # Facts that were recalled at least once, the nearest to a proposal first, and after them those that were proposed. Evidence is
 # looked for last, for the rows shown.
 _NEAREST = f"""
@@ -37,8 +42,8 @@ FROM (
     FROM memories_memory m JOIN memories_memoryaccess c ON c.tenant_id = m.tenant_id AND c.memory_id = m.id
     WHERE m.tenant_id = %(tenant)s AND m.agent_id = %(agent)s AND m.type = 'semantic' AND m.status = 'active'
         AND c.count > 0 AND length(m.content) <= %(longest)s AND NOT {CONCLUDED}
-    ORDER BY (m.id::text IN (SELECT p.change->>'memory' FROM selves_proposal p
-            WHERE p.tenant_id = %(tenant)s AND p.agent_id = %(agent)s AND p.change ? 'memory'))::int,
+        AND (NOT {HELD} OR {_PROPOSED})
+    ORDER BY ({_PROPOSED})::int,
         (c.count >= %(recalled)s)::int + (m.trust >= {_SURE})::int + ({RELEVANCE} >= %(relevant)s)::int
         + (m.created_at <= now() - make_interval(days => %(days)s))::int DESC, m.trust DESC, m.importance DESC, m.id
     LIMIT %(most)s

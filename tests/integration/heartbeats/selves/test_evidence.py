@@ -19,6 +19,7 @@ from apps.selves.services.alignment import resonance_of
 from apps.selves.services.beliefs import add_belief
 from apps.selves.services.evidence import record_evidence, record_new_evidence, withdraw_evidence
 from apps.selves.services.proposals import accept, propose
+from apps.selves.services.relations import unrelate_by_person
 from apps.tenants.scope import tenant_transaction
 from arbor.clock import SystemClock
 from arbor.memory.details import SemanticDetail
@@ -80,11 +81,30 @@ def test_a_relation_that_a_person_takes_back_is_no_evidence(agent: Agent, belief
     memory_id = add_contradicting_fact(agent, belief)
     ends = (memory_node(memory_id), GraphNode(GraphNodeKind.BELIEF, belief.id))
     with tenant_transaction(agent.tenant_id):
-        assert withdraw_evidence(agent_id=agent.id, ends=ends) == 0
+        assert withdraw_evidence(agent_id=agent.id, ends=ends, source="cli:ann") == ""
         unrelate(agent_id=agent.id, source=ends[0], target=ends[1])
-        assert withdraw_evidence(agent_id=agent.id, ends=ends) == 1
+        answer = withdraw_evidence(agent_id=agent.id, ends=ends, source="cli:ann")
+        assert answer == "the belief stays as it is"
+        assert withdraw_evidence(agent_id=agent.id, ends=ends, source="cli:ann") == ""
         assert not BeliefEvidence.objects.filter(belief_id=belief.id).exists()
         assert Proposal.objects.get(agent_id=agent.id, kind="belief").status == ProposalStatus.EXPIRED
+
+
+def test_evidence_taken_back_leads_to_a_proposal_of_what_remains(agent: Agent, belief: Belief) -> None:
+    nodes = [memory_node(store_memory(agent, text)) for text in ("It rained at noon.", "It was dry.")]
+    target = GraphNode(GraphNodeKind.BELIEF, belief.id)
+    with tenant_transaction(agent.tenant_id):
+        for node, relation in zip(nodes, (Relation.SUPPORTS, Relation.CONTRADICTS), strict=True):
+            edge = relate(agent_id=agent.id, new=NewRelation(source=node, target=target, relation=relation))
+            record_evidence(agent_id=agent.id, edge=edge, source="heartbeat:1")
+        Proposal.objects.filter(agent_id=agent.id).delete()
+
+        removed = unrelate_by_person(
+            agent_id=agent.id, source=nodes[0], target=target, relation=None, actor="cli:ann"
+        )
+        proposal = Proposal.objects.get(agent_id=agent.id)
+    assert (removed.count, removed.proposed) == (1, "proposed to be less sure of the belief")
+    assert (proposal.source, proposal.evidence) == ("cli:ann", [str(nodes[1].id)])
 
 
 def test_a_proposal_expires_when_other_evidence_outweighs_it(agent: Agent, belief: Belief) -> None:

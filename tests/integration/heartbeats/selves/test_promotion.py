@@ -24,12 +24,16 @@ from apps.selves.models import (
     ProposalCalibration,
     SelfChange,
 )
+from apps.selves.services.aspects import add_aspect
+from apps.selves.services.beliefs import add_belief
 from apps.selves.services.proposals import accept, reject
 from apps.tenants.scope import tenant_transaction
 from arbor.memory.details import SemanticDetail
 from arbor.memory.relations import GraphNode, GraphNodeKind, Relation
 from arbor.memory.trust import Source
 from arbor.selves.proposals import ProposalKind
+from arbor.selves.tendencies import MIN_SIGNS
+from arbor.selves.values import AspectKind, BeliefCategory, BeliefStatus, NewAspect, NewBelief
 from tests.factories.heartbeats import HeartbeatFactory
 from tests.factories.memories import ClusterMemberFactory, MemoryFactory
 from tests.factories.selves import ProposalFactory
@@ -205,6 +209,45 @@ def test_concluded_memories_are_no_candidates(agent: Agent) -> None:
 
         assert propose_now(agent) == []
         assert str(fact) not in {str(found.memory_id) for found in promotion_candidates(agent_id=agent.id)}
+
+
+def test_facts_that_the_agent_believes_already_hold_no_place(agent: Agent) -> None:
+    texts = ("Eels leave the river in autumn.", "I am patient with eels.", "\nI'm fond of eels.", "Cod stay.")
+    with tenant_transaction(agent.tenant_id):
+        facts = [store_fact(agent, text) for text in texts]
+        for fact in facts:
+            settle(agent, fact, trust=0.9, sources=[ALMANAC])
+        new = store_fact(agent, "Eels spawn in the open sea.")
+        settle(agent, new, trust=0.8, sources=[ALMANAC])
+        for statement in (texts[0], "Cod  stay."):
+            belief = NewBelief(statement=statement, category=BeliefCategory.WORLD, source="test")
+            add_belief(agent_id=agent.id, belief=belief, actor="test")
+        for content in texts[1:3]:
+            aspect = NewAspect(content=content, kind=AspectKind.SELF_CONCEPT)
+            add_aspect(agent_id=agent.id, aspect=aspect, actor="test")
+
+        assert [str(found.memory_id) for found in promotion_candidates(agent_id=agent.id)] == [new]
+        (proposal,) = propose_now(agent)
+        assert proposal.evidence == [new]
+        accept(proposal_id=proposal.id, decided_by="cli:ann")
+        (listed,) = promotion_candidates(agent_id=agent.id)
+        assert (str(listed.memory_id), listed.proposal) == (new, "accepted")
+
+        Belief.objects.filter(agent_id=agent.id, statement=texts[0]).update(status=BeliefStatus.DROPPED)
+        assert [proposal.evidence for proposal in propose_now(agent)] == [[facts[0]]]
+
+
+def test_traits_that_the_agent_has_in_another_case_hold_no_place(agent: Agent) -> None:
+    actions = ("recall", "reflect", "maintain")
+    with tenant_transaction(agent.tenant_id):
+        for tick in range(MIN_SIGNS):
+            for action in actions:
+                add_experience(agent, tick, action, worked=False)
+        for name in ("Careful", "mindful  of the past"):
+            aspect = NewAspect(content=name, kind=AspectKind.TRAIT, strength=0.33)
+            add_aspect(agent_id=agent.id, aspect=aspect, actor="test")
+        proposed = [proposal.content for proposal in propose_now(agent) if proposal.kind == "identity"]
+    assert proposed == ["reflective"]
 
 
 def test_one_deleted_experience_is_audited_as_one(agent: Agent, monkeypatch: pytest.MonkeyPatch) -> None:

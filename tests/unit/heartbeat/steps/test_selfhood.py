@@ -66,6 +66,19 @@ def test_one_deleted_experience_is_named_in_the_singular() -> None:
     assert answers.run(consolidate(heartbeat_of())).changed == ("deleted 1 old experience",)
 
 
+def test_consolidation_reports_what_the_agent_is_already() -> None:
+    new = NewProposal(
+        kind=ProposalKind.IDENTITY,
+        content="patient",
+        confidence=0.8,
+        source="consolidation",
+        change={"aspect": "trait"},
+    )
+    answers = Answers({SettledProposals: ProposalOutcome(redundant=[new])})
+    changed = answers.run(consolidate(heartbeat_of())).changed
+    assert changed == ("not proposed, because it is so already: patient",)
+
+
 def test_at_most_five_proposals_are_shown() -> None:
     outcome = ProposalOutcome(made=[change(number) for number in range(1, 9)])
     result = Answers({SettledProposals: outcome}).run(consolidate(heartbeat_of()))
