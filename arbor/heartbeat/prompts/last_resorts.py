@@ -12,6 +12,7 @@ from arbor.heartbeat.prompts.reductions import (
     Reduction,
     ShortenedList,
     ShortenedTexts,
+    ended_first,
     first_first,
     last_first,
     with_part,
@@ -76,7 +77,8 @@ LAST_RESORTS: tuple[Reduction, ...] = (
     ShortenedTexts("preferences"),
     ShortenedTexts("beliefs"),
     ShortenedTexts("aspects", "identity"),
-    ShortenedTexts("working_memory"),
+    # Concerns and questions stay whole: an agent settles them in their own words.
+    ShortenedTexts("working_memory.thoughts"),
     ShortenedTexts("recent"),
     ShortenedTexts("relevant"),
     RepeatedBoundaries(),
@@ -99,7 +101,7 @@ LAST_RESORTS: tuple[Reduction, ...] = (
     Clip(lambda _: True, SHORT_PERCEPT),
     ShortenedList("crossed", last_first(1), "boundaries"),
     ShortenedList("shown_plan.dependencies", last_first(), "plan"),
-    ShortenedList("shown_plan.steps", last_first(1), "plan"),
+    ShortenedList("shown_plan.steps", ended_first(1), "plan"),
     ShortenedList("relevant", last_first()),
     ShortenedList("aspects", last_first(), "identity"),
 )
