@@ -1,6 +1,6 @@
-"""Reductions beyond the token shares, for a prompt that would leave no room for a reply: texts are shortened, then entries dropped.
+"""Reductions beyond the token shares, for a prompt that would leave no room for a reply.
 
-The sides follow in the reverse order of that in which the unused tokens are granted: the state of the world is cut last.
+Most texts are shortened before entries are dropped; `LAST_RESORTS` is the order.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ SHORT_PERCEPT = 300
 
 
 class RepeatedBoundaries:
-    """Leaves of the matches of each boundary that of the earliest percept: later percepts may have to wait."""
+    """Keep one match of each boundary, that of the earliest percept: later percepts may have to wait."""
 
     section = "boundaries"
 

@@ -1,7 +1,8 @@
 """Reductions of a situation: lists that can be shortened and percepts that can be clipped, the least important first.
 
-Whole entries are dropped; where few are left of the state of the world, their texts are shortened first. Messages and urgent percepts are only clipped; other percepts wait for the next heartbeat. So do signals,
-except those of the source that has waited longest, which are only shortened.
+Whole entries are dropped; where few are left of the state of the world, their texts are shortened first. Messages and
+urgent percepts are only clipped; other percepts wait for the next heartbeat. So do signals, except those of the source that
+has waited longest, which are only shortened.
 """
 
 from __future__ import annotations
