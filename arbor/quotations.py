@@ -8,6 +8,8 @@ from typing import NamedTuple
 
 #: White space and a word of up to 40 characters at the end of a text. A longer string is not a word, and may be cut.
 _LAST_WORD = re.compile(r"\s\S{1,40}\Z")
+#: The end of a text that `shorten`, `clip` or `line` has cut.
+_CUT = re.compile(r"…(?: \(cut; \d+ characters in all\))?\s*\Z")
 
 
 def shorten(text: str, longest: int) -> str:
@@ -28,6 +30,12 @@ def clip(text: str, longest: int) -> str:
 def clip_line(text: str, longest: int) -> str:
     """Return the text on one line, clipped."""
     return clip(" ".join(text.split()), longest)
+
+
+def beginning_of(text: str) -> str:
+    """Return the beginning that a cut text shows, without the ellipsis; empty for a text that is not cut."""
+    end = _CUT.search(text)
+    return text[: end.start()] if end else ""
 
 
 def close_quotes(text: str) -> str:

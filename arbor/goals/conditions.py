@@ -9,6 +9,7 @@ from arbor.errors import Invalid
 from arbor.goals.likeness import same_goal
 from arbor.goals.values import text_key
 from arbor.ids import read_id
+from arbor.quotations import beginning_of
 
 
 def names_goal(text: str, *, goal_id: UUID, title: str) -> bool:
@@ -23,11 +24,18 @@ def unmet(dependencies: Iterable[str], met: Collection[str]) -> list[str]:
 
 
 def find_unmet(text: str, *, dependencies: Iterable[str], met: Collection[str]) -> str:
-    """Return the unmet dependency that a text names. Raises Invalid, naming the unmet dependencies."""
+    """Return the unmet dependency that a text names, by its beginning too where a prompt has cut it.
+
+    Raises Invalid, naming the unmet dependencies.
+    """
     waiting = unmet(dependencies, met)
     for dependency in waiting:
         if text_key(dependency) == text_key(text) or same_goal(dependency, text):
             return dependency
+    beginning = text_key(beginning_of(text))
+    begun = {text_key(entry): entry for entry in waiting if text_key(entry).startswith(beginning)}
+    if beginning and len(begun) == 1:
+        return next(iter(begun.values()))
     raise Invalid(
         f"its plan does not wait for {text!r}; it waits for {'; '.join(waiting) if waiting else 'nothing'}"
     )

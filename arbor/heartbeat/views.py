@@ -270,7 +270,7 @@ class PlanView(SituationPart):
 
     @property
     def is_waiting(self) -> bool:
-        """Return whether an active plan waits: for a dependency, or with all open steps for what the next one's precondition names."""
+        """Return whether an active plan waits: for a dependency, or because no open step of it is committed."""
         left = [step for step in self.steps if step.status in OPEN_STEPS]
         waits = left and all(step.status is StepStatus.WAITING for step in left)
         return self.status is PlanStatus.ACTIVE and bool(self.waits_for or waits)

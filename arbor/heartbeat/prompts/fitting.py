@@ -113,14 +113,16 @@ class _Draft:
         self, reductions: Iterable[Reduction], excess_of: Callable[[], int], count: CountTokens
     ) -> None:
         """Apply reductions in their order, each as often as it helps, until there is no excess of tokens."""
+        excess = excess_of()
         for reduction in reductions:
-            while (excess := excess_of()) > 0:
+            while excess > 0:
                 reduced, dropped = reduction.reduce(self.situation, excess, count)
                 if reduced is self.situation:
                     break
                 self.situation, self.rendered = reduced, self._render(reduced)
                 if dropped:
                     self.cut[reduction.section] = self.cut.get(reduction.section, 0) + dropped
+                excess = excess_of()
 
 
 def _noted(section: RenderedSection, cut: int) -> RenderedSection:

@@ -59,7 +59,7 @@ blocked_by is a goal's id or a few words, where a goal cannot go on, and "nothin
 YYYY-MM-DDTHH:MM (UTC). expected_reward is 0 to 1.
 layer is aspiration, objective or task. source is curiosity, user_request, identity, derived, external, survival, role, \
 opportunity or social.
-At most 10 actions, notes and goal updates each, 5 concerns; 3 new goals in a heartbeat, brainstorm_goals included. \
+At most 10 actions, notes and goal updates each, 5 concerns; 3 new goals in a heartbeat, those of rules and brainstorm_goals included. \
 goal_updates and new_goals are free: prefer them to reprioritize and brainstorm_goals. \
 Set intent_id when an action carries out an intent, goal_id when it serves a goal."""
 
@@ -70,8 +70,8 @@ A message may name further keys. Any list may be empty. progress and expected_re
 state: active, queued, backburner, completed or abandoned (with a reason). blocked_by: a goal's id, words or "nothing".
 layer: aspiration, objective or task. source: curiosity, user_request, identity, derived, external, survival, role, opportunity or \
 social.
-At most 10 actions, notes and goal updates each, 5 concerns, 3 new goals. intent_id: the intent an action carries out; goal_id: the goal \
-it serves."""
+At most 10 actions, notes and goal updates each, 5 concerns, 3 new goals, those of rules included. intent_id: the intent an action carries out; \
+goal_id: the goal it serves."""
 
 # The format of the keys that only some prompts ask for.
 FURTHER_FORMAT: Mapping[str, str] = {

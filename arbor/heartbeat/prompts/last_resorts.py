@@ -1,6 +1,6 @@
-"""Reductions beyond the token shares, for a prompt that would leave no room for a reply: texts are shortened, then entries dropped.
+"""Reductions beyond the token shares, for a prompt that would leave no room for a reply.
 
-The sides follow in the reverse order of that in which the unused tokens are granted: the state of the world is cut last.
+Most texts are shortened before entries are dropped; `LAST_RESORTS` is the order.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from arbor.heartbeat.prompts.reductions import (
     Reduction,
     ShortenedList,
     ShortenedTexts,
+    ended_first,
     first_first,
     last_first,
     with_part,
@@ -26,7 +27,7 @@ SHORT_PERCEPT = 300
 
 
 class RepeatedBoundaries:
-    """Leaves of the matches of each boundary that of the earliest percept: later percepts may have to wait."""
+    """Keep one match of each boundary, that of the earliest percept: later percepts may have to wait."""
 
     section = "boundaries"
 
@@ -76,7 +77,8 @@ LAST_RESORTS: tuple[Reduction, ...] = (
     ShortenedTexts("preferences"),
     ShortenedTexts("beliefs"),
     ShortenedTexts("aspects", "identity"),
-    ShortenedTexts("working_memory"),
+    # Concerns and questions stay whole: an agent settles them in their own words.
+    ShortenedTexts("working_memory.thoughts"),
     ShortenedTexts("recent"),
     ShortenedTexts("relevant"),
     RepeatedBoundaries(),
@@ -99,7 +101,7 @@ LAST_RESORTS: tuple[Reduction, ...] = (
     Clip(lambda _: True, SHORT_PERCEPT),
     ShortenedList("crossed", last_first(1), "boundaries"),
     ShortenedList("shown_plan.dependencies", last_first(), "plan"),
-    ShortenedList("shown_plan.steps", last_first(1), "plan"),
+    ShortenedList("shown_plan.steps", ended_first(1), "plan"),
     ShortenedList("relevant", last_first()),
     ShortenedList("aspects", last_first(), "identity"),
 )

@@ -1,12 +1,14 @@
 """Reductions of a situation: lists that can be shortened and percepts that can be clipped, the least important first.
 
-Whole entries are dropped; where few are left of the state of the world, their texts are shortened first. Messages and urgent percepts are only clipped; other percepts wait for the next heartbeat. So do signals,
-except those of the source that has waited longest, which are only shortened.
+Whole entries are dropped; where few are left of the state of the world, their texts are shortened first. Messages and
+urgent percepts are only clipped; other percepts wait for the next heartbeat. So do signals, except those of the source that
+has waited longest, which are only shortened.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from operator import attrgetter
 from typing import Any, NamedTuple, Protocol
 
 from pydantic import BaseModel
@@ -91,7 +93,7 @@ class ShortenedTexts(NamedTuple):
 
     def reduce(self, situation: Situation, excess: int, count: CountTokens) -> tuple[Situation, int]:
         """Shorten all texts of the part; no entry is dropped."""
-        part = getattr(situation, self.path)
+        part = attrgetter(self.path)(situation)
         short = _with_short_texts(part)
         return (situation if short == part else with_part(situation, self.path, short)), 0
 
@@ -221,11 +223,15 @@ def _goals_in_order(goals: list[Any]) -> Iterable[int]:
     return shown[:-1]
 
 
-def _steps_in_order(steps: list[Any]) -> Iterable[int]:
-    """Return the order of steps: ended ones, then the last ones; the next two stay."""
-    ended = [place for place, step in enumerate(steps) if step.status not in OPEN_STEPS]
-    following = [place for place, step in enumerate(steps) if step.status in OPEN_STEPS]
-    return [*ended, *reversed(following[2:])]
+def ended_first(keep: int) -> Order:
+    """Return the order of steps: ended ones, then the last open ones; the next `keep` open ones stay."""
+
+    def order(steps: list[Any]) -> Iterable[int]:
+        ended = [place for place, step in enumerate(steps) if step.status not in OPEN_STEPS]
+        following = [place for place, step in enumerate(steps) if step.status in OPEN_STEPS]
+        return [*ended, *reversed(following[keep:])]
+
+    return order
 
 
 # The reductions of each side, the least important first.
@@ -259,7 +265,7 @@ REDUCTIONS: Mapping[PromptSide, tuple[Reduction, ...]] = {
         Clip(_is_ordinary, CLIPPED_PERCEPT),
         Clip(lambda percept: percept.kind != USER_MESSAGE, CLIPPED_MESSAGE),
         ShortenedList("percepts", _ordinary_last_first),
-        ShortenedList("shown_plan.steps", _steps_in_order, "plan"),
+        ShortenedList("shown_plan.steps", ended_first(2), "plan"),
         ShortenedList("goals", _goals_in_order),
         ShortenedList("intents", last_first(1)),
         ShortenedTexts("plans", "plan"),

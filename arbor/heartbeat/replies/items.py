@@ -38,7 +38,7 @@ class Dropped(BaseModel):
 
     @property
     def in_words(self) -> str:
-        """The reason, after the path if there is one."""
+        """Return the reason, after the path if there is one."""
         return f"{self.path}: {self.reason}" if self.path else self.reason
 
 

@@ -24,10 +24,10 @@ MIN_BROUGHT = 500
 SUMMARY_LENGTH = 1_000
 _SEARCHES = frozenset({SEARCH_KNOWLEDGE, SEARCH_MY_MEMORIES})
 
-GO_ON = (
-    "You are still in the same heartbeat. What you said under the other keys of your last answer has been taken: do not say "
-    "it again. Answer with the JSON object only; an answer without actions ends this heartbeat."
-)
+_STILL = "You are still in the same heartbeat."
+_TAKEN = "What you said under the other keys of your last answer has been taken: do not say it again."
+_OTHERS_TAKEN = "What is not listed above as not taken has been taken: do not say that again."
+_ANSWER = "Answer with the JSON object only; an answer without actions ends this heartbeat."
 #: The most dropped items that the next prompt lists, and the characters of each reason.
 MAX_DROPPED = 8
 DROPPED_LENGTH = 300
@@ -73,7 +73,8 @@ def follow_up_text(
             entries.append(f"    {line(result.brought, longest)}")
     return (
         f"## What your actions brought (turn {turn} of at most {most})\n{Data(nonce).block(entries)}\n\n"
-        f"{_dropped_text(dropped, nonce)}{amount_text(situation.energy, situation.energy_unit)} left. {GO_ON}"
+        f"{_dropped_text(dropped, nonce)}{amount_text(situation.energy, situation.energy_unit)} left."
+        f" {_STILL} {_OTHERS_TAKEN if dropped else _TAKEN} {_ANSWER}"
     )
 
 

@@ -23,6 +23,8 @@ _MIN_WORD_LENGTH = 3
 _NAME_LENGTH = 200
 NO_KEYWORDS = "(no words)"
 _ID = re.compile(r"\b[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\b")
+# The path of a dropped item, such as `goal_updates[0].progress`.
+_PATH = re.compile(r"\b[a-z_]+\[\d+\][\w.\[\]]*")
 #: The beginning of the narratives of an agent's heartbeats (`arbor.heartbeat.steps.records`), and the stems of their fixed phrases.
 _NARRATIVE = re.compile(r"Heartbeat \d+\. ")
 NARRATIVE_FRAME = frozenset(
@@ -36,6 +38,8 @@ NARRATIVE_FRAME = frozenset(
             " noticed connect connected supports contradicts associated"
             # Changes of goals, and delegated steps.
             " moved queued active backburner abandoned change wanted become delegates answer action result output task"
+            # Dropped items, ignored parameters, and actions whose outcome is unknown.
+            " said without effect know whether"
         ),
     )
 )
@@ -83,10 +87,12 @@ def default_name(words: Sequence[str]) -> str:
 
 
 def _forms(text: str) -> dict[str, Counter[str]]:
-    """Return the words of a text by their common term, without stop words, short words, ids and the fixed phrases of narratives."""
-    frame = NARRATIVE_FRAME if _NARRATIVE.match(text) else frozenset[str]()
+    """Return the words of a text by their common term, without stop words, short words, ids, and the paths and fixed phrases of narratives."""
+    frame, text = frozenset[str](), _ID.sub(" ", text[:READ_CHARACTERS])
+    if _NARRATIVE.match(text):
+        frame, text = NARRATIVE_FRAME, _PATH.sub(" ", text)
     words_by_term: dict[str, Counter[str]] = defaultdict(Counter)
-    for word in words_of(_ID.sub(" ", text[:READ_CHARACTERS])):
+    for word in words_of(text):
         short = word.isascii() and len(word) < _MIN_WORD_LENGTH
         if word not in STOP_WORDS and not short and any(map(str.isalpha, word)):
             words_by_term[term_of(word)][word] += 1

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from copy import copy
+from functools import partial
 from uuid import UUID
 
 import pytest
@@ -15,6 +16,7 @@ from arbor.goals.intents import MAX_ATTEMPTS, IntentStatus
 from arbor.goals.plans import PlanDraft, StepDraft
 from arbor.goals.rows import GoalRow
 from arbor.goals.values import GoalState
+from arbor.quotations import line, shorten
 from tests.unit.goals.builders import backlog_of, goal_row
 
 REEF = goal_row("Sound the reef", id=UUID(int=1))
@@ -68,6 +70,24 @@ def test_a_plan_waits_until_all_it_depends_on_is_met() -> None:
     assert committed_steps(backlog) == ["sound it"]
     with pytest.raises(Invalid, match="it waits for nothing"):
         backlog.mark_dependency_met(REEF.id, "a rope")
+
+
+@pytest.mark.parametrize("cut", [partial(shorten, longest=160), partial(line, longest=400)])
+def test_a_dependency_is_met_in_the_words_that_a_prompt_shows(cut: Callable[[str], str]) -> None:
+    long = f"a rope of {' or '.join(map(str, range(100)))} feet"
+    backlog = backlog_of_copies(REEF)
+    plan(backlog, step(), needs=["a calm day", long])
+    for shown in ("a calm day", cut(long)):
+        backlog.mark_dependency_met(REEF.id, shown)
+    assert committed_steps(backlog) == ["sound it"]
+
+
+@pytest.mark.parametrize("text", ["a…", "…", "a net…"])
+def test_a_beginning_of_no_or_two_dependencies_names_none(text: str) -> None:
+    backlog = backlog_of_copies(REEF)
+    plan(backlog, step(), needs=["a calm day", "a rope"])
+    with pytest.raises(Invalid, match="it waits for a calm day; a rope"):
+        backlog.mark_dependency_met(REEF.id, text)
 
 
 def test_a_goal_without_a_plan_has_no_dependency_to_meet() -> None:

@@ -16,6 +16,7 @@ from arbor.heartbeat.failure_modes import (
     similarity,
     stems_of,
 )
+from arbor.heartbeat.replies.items import Dropped
 from arbor.heartbeat.replies.reply import Reply
 from arbor.heartbeat.results import ActionOutcome, ActionResult, GoalChange, GoalChangeKind
 from arbor.heartbeat.situation import Mode, NoticeKind
@@ -260,8 +261,15 @@ def test_doing_nothing_in_any_mode_is_a_loop() -> None:
 
 @pytest.mark.parametrize("mode", Mode)
 def test_stock_phrases_are_ignored_in_comparing_narratives(mode: Mode) -> None:
+    unknown = ActionResult(
+        index=0, action="fog", outcome=ActionOutcome.UNKNOWN, summary="without effect: fog"
+    )
     empty = narrate(
-        situation(mode=mode, percepts=[percept("Fog")]), Reply(thinking="Fog", concerns=["Fog"]), [], []
+        situation(mode=mode, percepts=[percept("Fog")]),
+        Reply(thinking="Fog", concerns=["Fog"]),
+        [unknown],
+        [],
+        dropped=[Dropped(path="", value="", reason="fog")],
     )
     assert stems_of(distinct_words(empty)) - NARRATIVE_FRAME == {"fog"}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pytest
@@ -84,6 +85,18 @@ def test_a_fitting_situation_is_rendered_once_and_unchanged() -> None:
     assert fit_result.situation is view
     assert fit_result.cut == {}
     assert rendered == [view]
+
+
+def test_a_situation_that_fits_is_counted_once_for_each_limit() -> None:
+    counted: list[str] = []
+
+    def count(text: str) -> int:
+        counted.append(text)
+        return 1
+
+    _, rendered = fit(full_situation(), SHARES, partial(render, nonce=NONCE), most=1_000, count=count)
+
+    assert len(counted) == 2 * len(rendered)
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from arbor.goals.values import TITLE_LENGTH
 from arbor.heartbeat.failure_modes import RecentActivity, RecentHeartbeat
 from arbor.heartbeat.pacing import SchedulePolicy
 from arbor.heartbeat.prompts.last_resorts import LAST_RESORTS
-from arbor.heartbeat.prompts.reductions import SHORT_TEXT
+from arbor.heartbeat.prompts.reductions import SHORT_TEXT, ShortenedTexts
 from arbor.heartbeat.situation import (
     ActionOffer,
     Environment,
@@ -25,7 +25,7 @@ from arbor.heartbeat.situation import (
 from arbor.heartbeat.state import HeartbeatState
 from arbor.heartbeat.steps.round_trips import Think, build_the_prompt
 from arbor.heartbeat.views import MatchedBoundary, PlanView, SkillView, StepView
-from arbor.heartbeat.working_memory import WorkingMemory
+from arbor.heartbeat.working_memory import Thought, WorkingMemory, unknown_lines
 from arbor.pipeline.engine import NodeOutcome
 from arbor.selves.boundaries import BoundaryResponse
 from tests.unit.heartbeat.builders import NOW, goal, intent, memory, percept
@@ -189,6 +189,26 @@ def test_last_resorts_shorten_texts_before_entries_are_dropped() -> None:
     assert len(view.last_beat.narrative) <= SHORT_TEXT
     assert view.relevant == longest_situation().relevant
     assert len(view.percepts) == 5
+
+
+def test_concerns_and_questions_stay_in_the_words_that_settle_them() -> None:
+    thought = Thought(text=WORDS[:500], at=NOW)
+    memory = longest_situation().working_memory.model_copy(update={"thoughts": [thought]})
+    view = longest_situation(working_memory=memory)
+    for reduction in LAST_RESORTS:
+        if isinstance(reduction, ShortenedTexts):
+            view, _ = reduction.reduce(view, 1, len)
+    assert len(view.working_memory.thoughts[0].text) <= SHORT_TEXT
+    assert unknown_lines(memory, [*view.working_memory.concerns, *view.working_memory.curiosity]) == []
+
+
+def test_the_next_open_step_is_the_last_that_is_shown() -> None:
+    (plan,) = longest_situation().plans
+    done = plan.steps[0].model_copy(update={"status": StepStatus.COMPLETED})
+    view = longest_situation(plans=[plan.model_copy(update={"steps": [done, *plan.steps[1:]]})])
+    for reduction in LAST_RESORTS:
+        view, _ = reduction.reduce(view, 10**9, len)
+    assert [step.position for step in view.plans[0].steps] == [2]
 
 
 def test_a_reduction_that_changes_nothing_returns_its_situation() -> None:

@@ -119,7 +119,7 @@ def test_the_response_format_names_every_common_key(key: str) -> None:
     "rule",
     [
         f"At most {MAX_ACTIONS} actions, notes and goal updates each, {MOST['concerns']} concerns; ",
-        f"; {MAX_NEW_PER_HEARTBEAT} new goals in a heartbeat, brainstorm_goals included",
+        f"; {MAX_NEW_PER_HEARTBEAT} new goals in a heartbeat, those of rules and brainstorm_goals included",
         "What recall, an inquiry or a look brings you see in this heartbeat",
     ],
 )

@@ -196,6 +196,7 @@ def test_both_reply_formats_ask_for_the_same_keys_and_words() -> None:
     assert words(COMPACT_FORMAT) >= words(RESPONSE_FORMAT) - {"brainstorm_goals"}
     for word in ("aspiration", "objective", "task", "abandoned", "backburner", "survival", "opportunity"):
         assert word in COMPACT_FORMAT
+    assert all("those of rules" in text for text in (COMPACT_FORMAT, RESPONSE_FORMAT))
     assert estimate_tokens(COMPACT_RULES) < 180
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from arbor.heartbeat.decision import Decision, DecisionVerdict
+from arbor.heartbeat.replies.items import Dropped
 from arbor.heartbeat.replies.reply import MemoryNote, ProposedGoal, Reply
 from arbor.heartbeat.replies.turns import (
     BROUGHT_LENGTH,
@@ -79,6 +80,18 @@ def test_the_follow_up_lists_outcomes_and_the_remaining_energy() -> None:
     assert "turn 2 of at most 10" in text
     assert "7.5 energy left." in text
     assert text.endswith("an answer without actions ends this heartbeat.")
+
+
+def test_the_follow_up_does_not_call_dropped_items_taken() -> None:
+    dropped = [Dropped(path="new_goals[0]", value="Sail", reason="a boundary refuses it")]
+
+    def text_of(dropped: list[Dropped]) -> str:
+        return follow_up_text(situation(), [RECALL_RESULT], turn=2, most=10, nonce=NONCE, dropped=dropped)
+
+    assert "new_goals[0]: a boundary refuses it" in text_of(dropped)
+    assert "What is not listed above as not taken has been taken" in text_of(dropped)
+    assert "What you said under the other keys" not in text_of(dropped)
+    assert "What you said under the other keys of your last answer has been taken" in text_of([])
 
 
 def test_results_stay_inside_data_blocks_and_are_truncated() -> None:

@@ -36,6 +36,8 @@ def test_the_fixed_phrases_of_narratives_are_no_keywords() -> None:
     assert keywords([f"Heartbeat {n}. {told.format('')}" for n in range(3)], {}, 30) == ()
     did = "I did reflect: noticed: Fog at noon. I did connect: connected as supports."
     assert keywords([f"Heartbeat {n}. {did}" for n in range(3)], {}, 30) == ("fog", "noon")
+    lost = "Not taken of what I said: goal_updates[0].progress: expected fog. I do not know whether I did rest: fog; without effect: fog."
+    assert keywords([f"Heartbeat {n}. {lost}" for n in range(3)], {}, 30) == ("expected", "fog", "rest")
     assert "energy" in keywords(["Energy is dear."] * 3, {}, 30)
 
 
