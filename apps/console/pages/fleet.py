@@ -1,4 +1,4 @@
-"""Read the first page of a tenant by a fixed number of queries, each over a limited number of rows."""
+"""Read the first page of a tenant by a fixed number of queries, each over a limited number of rows or over the processes."""
 
 from __future__ import annotations
 
@@ -151,7 +151,8 @@ def read_fleet() -> FleetPage:
     )
     spent = _spent(now)
     levels = _count_low_budgets()
-    processes = list(Process.objects.order_by("kind", "name")[:200])
+    # All rows, which `delete_silent_rows` bounds: without the last ones, a living scheduler or worker would be missed.
+    processes = list(Process.objects.defer("calls").order_by("kind", "name"))
     alive = [process for process in processes if process.seen_at >= now - SILENT_AFTER]
     recent = list(_heartbeats().order_by("-started_at", "-id")[:RECENT_HEARTBEATS])
     return FleetPage(

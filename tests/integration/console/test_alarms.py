@@ -8,8 +8,10 @@ from django.utils import timezone
 from apps.console.alarms import alarms_of
 from apps.console.pages.fleet import SAMPLE, FleetPage, read_fleet
 from apps.contacts.services.outbox import MAX_COUNTED
+from apps.heartbeats.models import Process
 from apps.tenants.scope import tenant_transaction
 from arbor.values import replace
+from tests.factories.heartbeats import ProcessFactory
 from tests.support.console import World
 
 
@@ -21,6 +23,16 @@ def fleet(world: World) -> FleetPage:
 
 def alarm_texts(fleet: FleetPage) -> list[str]:
     return [f"{alarm.title}. {alarm.text}" for alarm in alarms_of(fleet, now=timezone.now())]
+
+
+def test_a_worker_after_many_processes_is_seen(world: World) -> None:
+    Process.objects.all().delete()
+    Process.objects.bulk_create(ProcessFactory.build(kind="api", queues="") for _ in range(201))
+    ProcessFactory(kind="worker", name="host:1")
+    with tenant_transaction(world.tenant.id):
+        fleet = read_fleet()
+    assert len(fleet.processes) == 202
+    assert not any("No worker" in text for text in alarm_texts(fleet))
 
 
 @pytest.mark.parametrize(
