@@ -1,4 +1,4 @@
-"""Shorten texts, quote them, and mark texts of others as data in a prompt."""
+"""Shorten texts, quote them, count things in words, and mark texts of others as data in a prompt."""
 
 from __future__ import annotations
 
@@ -86,3 +86,8 @@ def line(text: str, longest: int = LINE_LENGTH) -> str:
     """Return a text as one entry of a list: cut if too long, with further lines indented, so that they cannot pass for entries."""
     text = "\n    ".join(text.strip().splitlines())
     return text if len(text) <= longest else f"{text[:longest]}… (cut; {len(text)} characters in all)"
+
+
+def counted(number: int, noun: str, plural: str = "") -> str:
+    """Return a number with its noun, which in the plural gets an s or is `plural`: `1 goal`, `2 memories`."""
+    return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"

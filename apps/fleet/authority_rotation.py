@@ -24,6 +24,7 @@ from apps.fleet.audit_seals import seal_by_latest_key
 from apps.tenants.models import Tenant
 from apps.tenants.scope import OPS, ops_scope, tenant_transaction
 from arbor.errors import TransitionIllegal
+from arbor.quotations import counted
 
 #: Rows signed anew in one transaction, which locks them.
 BATCH = 500
@@ -131,10 +132,7 @@ def _first_of(refused: list[str]) -> tuple[str, ...]:
 
 
 def _counted(endorsements: int, grants: int, separator: str) -> str:
-    return (
-        f"{endorsements} endorsement{'s' if endorsements != 1 else ''}{separator}"
-        f"{grants} grant{'s' if grants != 1 else ''}"
-    )
+    return f"{counted(endorsements, 'endorsement')}{separator}{counted(grants, 'grant')}"
 
 
 def _sign_all(tenant_id: UUID, sign: Callable[..., SignedAnew], batch: int) -> tuple[int, list[str]]:

@@ -21,9 +21,10 @@ from apps.tenants.scope import tenant_transaction
 from arbor.audit.levels import AuditLevel
 from arbor.clock import SystemClock
 from arbor.errors import Invalid
+from arbor.quotations import counted
 from config.cli.kit.columns import OutputColumn, listing, row_to_dict, table_of
 from config.cli.kit.declarations import ExitCode, Output
-from config.cli.kit.output import counted, format_relative_time, print_note, stamp
+from config.cli.kit.output import format_relative_time, print_note, stamp
 from config.cli.kit.tenancy import (
     ChosenAgent,
     actor,

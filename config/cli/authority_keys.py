@@ -8,8 +8,9 @@ from rich.console import Group
 from rich.markup import escape
 
 from apps.fleet.authority_rotation import authority_key_uses, retire_authority, rotate_authority
+from arbor.quotations import counted
 from config.cli.kit.declarations import ExitCode, Output
-from config.cli.kit.output import counted, table
+from config.cli.kit.output import table
 from config.cli.kit.tenancy import actor
 
 

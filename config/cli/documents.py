@@ -51,6 +51,7 @@ from apps.tenants.scope import tenant_transaction
 from arbor.errors import Invalid
 from arbor.ids import read_id
 from arbor.knowledge.values import DocumentStatus, IndexingStatus
+from arbor.quotations import counted
 from config.cli.kit.columns import (
     OutputColumn,
     columns_for,
@@ -61,7 +62,7 @@ from config.cli.kit.columns import (
     table_of,
 )
 from config.cli.kit.declarations import ExitCode, Output
-from config.cli.kit.output import console, counted, format_relative_time, json_of, progress_bar, table
+from config.cli.kit.output import console, format_relative_time, json_of, progress_bar, table
 from config.cli.kit.printable import printable
 from config.cli.kit.tenancy import (
     ChosenAgent,

@@ -22,9 +22,10 @@ from arbor.heartbeat.dry_run import DryRun, Script, dry_run
 from arbor.heartbeat.steps import HANDLERS
 from arbor.pipeline.conditions import NODE_OUTCOMES, NodeOutcome
 from arbor.pipeline.graph import heartbeat_text, load_graph
+from arbor.quotations import counted
 from config.cli.kit.columns import OutputColumn, listing
 from config.cli.kit.declarations import ExitCode, Output
-from config.cli.kit.output import counted, print_note
+from config.cli.kit.output import print_note
 from config.cli.kit.tenancy import ChosenAgent, actor, choose_agent, choose_tenant, with_optional_agent
 from config.cli.kit.text_files import read_text
 from config.cli.kit.values import index_by_name, json_or_text

@@ -14,9 +14,10 @@ from apps.fleet.tenant_models import connect_provider, disconnect_provider, set_
 from apps.tenants.models import Tenant
 from arbor.adapters.credentials import TENANT_PROVIDERS
 from arbor.models.handles import Provider
+from arbor.quotations import counted
 from config.cli.kit.columns import OutputColumn, listing, row_to_dict
 from config.cli.kit.declarations import Output
-from config.cli.kit.output import counted, format_relative_time
+from config.cli.kit.output import format_relative_time
 from config.cli.kit.tenancy import actor, choose_tenant, in_tenant_transaction
 from config.cli.kit.text_files import read_secret_text
 

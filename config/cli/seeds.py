@@ -28,12 +28,13 @@ from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import Invalid, NotFound, SeedInvalid
 from arbor.ids import read_id
+from arbor.quotations import counted
 from arbor.seeds.diff import SectionDifference
 from arbor.seeds.manifest import SeedManifest
 from arbor.seeds.saving import SeedReason
 from config.cli.kit.columns import OutputColumn, listing, row_to_dict
 from config.cli.kit.declarations import Output
-from config.cli.kit.output import counted, format_relative_time
+from config.cli.kit.output import format_relative_time
 from config.cli.kit.tenancy import (
     ChosenAgent,
     actor,

@@ -16,12 +16,13 @@ from apps.workflows.models import Workflow, WorkflowRun, WorkflowStep
 from apps.workflows.services import answers, definitions, runs
 from apps.workflows.services.definitions import WorkflowRequest, WorkflowSchedule, find_workflow, version_of
 from apps.workflows.services.rows import steps_of
+from arbor.quotations import counted
 from arbor.workflows.definition import read_definition, read_new_definition
 from arbor.workflows.values import WorkflowRunStatus
 from config.cli.kit.columns import OutputColumn, bounded_listing, listing, row_to_dict, table_of
 from config.cli.kit.declarations import Output
 from config.cli.kit.lookup import find_in_tenant, in_transaction_of, tenant_of_name, tenant_of_row
-from config.cli.kit.output import counted, cut, format_relative_time, short
+from config.cli.kit.output import cut, format_relative_time, short
 from config.cli.kit.tenancy import (
     actor,
     choose_agent,

@@ -24,6 +24,7 @@ from apps.tenants.scope import APP
 from apps.tenants.sessions import is_live_request
 from arbor.errors import Invalid, NotFound, PermissionDenied
 from arbor.ids import read_id
+from arbor.quotations import counted
 
 #: The word that confirms an act on the whole installation.
 INSTALLATION = "installation"
@@ -49,14 +50,10 @@ def show_operations(request: HttpRequest) -> HttpResponse:
     )
 
 
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"
-
-
 def _retry_calls(request: HttpRequest) -> str:
     with transaction.atomic(using=APP):
         retried = retry_failed_maintenance_calls(actor=actor_of(request))
-    return f"{_count(retried, 'failed maintenance call')} will be retried by the next job run."
+    return f"{counted(retried, 'failed maintenance call')} will be retried by the next job run."
 
 
 def _retry_messages(request: HttpRequest) -> str:
@@ -67,18 +64,18 @@ def _retry_messages(request: HttpRequest) -> str:
     with transaction.atomic(using=APP):
         for message_id in wanted:
             retry_message(message_id=message_id, actor=actor_of(request))
-    return f"{_count(len(wanted), 'message')} will be retried."
+    return f"{counted(len(wanted), 'message')} will be retried."
 
 
 def _pause_all(request: HttpRequest) -> str:
     _confirm(request, _own_slug(request))
     paused = pause_all_agents(actor=actor_of(request), reason=request.POST.get("reason", ""))
-    return f"{_count(paused, 'agent')} paused. Running heartbeats end by themselves."
+    return f"{counted(paused, 'agent')} paused. Running heartbeats end by themselves."
 
 
 def _resume_all(request: HttpRequest) -> str:
     _confirm(request, _own_slug(request))
-    return f"{_count(resume_all_agents(actor=actor_of(request)), 'agent')} resumed."
+    return f"{counted(resume_all_agents(actor=actor_of(request)), 'agent')} resumed."
 
 
 def _suspend_one(request: HttpRequest) -> str:
@@ -99,12 +96,12 @@ def _resume_one(request: HttpRequest) -> str:
 def _suspend_installation(request: HttpRequest) -> str:
     _confirm(request, INSTALLATION)
     slugs = suspend_all_tenants(actor=actor_of(request), reason=request.POST.get("reason", ""))
-    return f"{_count(len(slugs), 'tenant')} suspended."
+    return f"{counted(len(slugs), 'tenant')} suspended."
 
 
 def _resume_installation(request: HttpRequest) -> str:
     _confirm(request, INSTALLATION)
-    return f"{_count(len(resume_all_tenants(actor=actor_of(request))), 'tenant')} resumed."
+    return f"{counted(len(resume_all_tenants(actor=actor_of(request))), 'tenant')} resumed."
 
 
 def _own_slug(request: HttpRequest) -> str:

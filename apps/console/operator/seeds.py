@@ -34,6 +34,7 @@ from apps.tenants.scope import tenant_transaction
 from apps.tenants.services import Access
 from arbor.errors import AlreadyExists, IdentityRefused, Invalid, NotFound
 from arbor.ids import read_id
+from arbor.quotations import counted
 from arbor.seeds.diff import SectionDifference
 from arbor.seeds.merging import MergeConflict
 from arbor.seeds.saving import SeedReason
@@ -256,7 +257,7 @@ def _trusts(request: HttpRequest) -> bool:
 
 
 def _created(report: SeedReport) -> SeedAnswer:
-    requested = _count(len(report.requests), "capability", "capabilities")
+    requested = counted(len(report.requests), "capability", "capabilities")
     asks = f" It asks for {requested}; none is granted." if report.requests else ""
     if report.dry_run:
         return SeedAnswer(text=f"{report.name} would be created: {_rows_of(report)}{asks}")
@@ -275,19 +276,15 @@ def _rows_of(report: SeedReport) -> str:
     return f"{rows or 'nothing'}.{left_out}"
 
 
-def _count(number: int, singular: str, plural: str) -> str:
-    return f"{number:,} {singular if number == 1 else plural}"
-
-
 def _merged(report: MergeReport) -> str:
     verb = "would get" if report.dry_run else "got"
     known, conflicts = sum(report.known.values()), len(report.conflicts)
     expired = f" Left out because they have expired: {report.expired}." if report.expired else ""
-    postponed = _count(report.postponed, "proposal", "proposals")
+    postponed = counted(report.postponed, "proposal")
     verb_of_room = "has" if report.postponed == 1 else "have"
     later = f" {postponed} {verb_of_room} no room: merge again later." if report.postponed else ""
-    memories = _count(report.memories, "memory", "memories")
+    memories = counted(report.memories, "memory", "memories")
     return (
-        f"{report.name} {verb} {memories} and {_count(report.proposals, 'proposal', 'proposals')} from {report.from_name};"
+        f"{report.name} {verb} {memories} and {counted(report.proposals, 'proposal')} from {report.from_name};"
         f" {known} known already, {conflicts} in conflict.{expired}{later}"
     )

@@ -21,10 +21,11 @@ from apps.heartbeats.services.reports.trace import steps_of
 from apps.heartbeats.services.schedule import claim_now
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import NotFound, ServerError
+from arbor.quotations import counted
 from arbor.runtime import Tick
 from config.cli.agents.trace import model_line, render, render_step, step_value, trace_of
 from config.cli.kit.declarations import ExitCode, Output, is_given
-from config.cli.kit.output import console, counted, print_note
+from config.cli.kit.output import console, print_note
 from config.cli.kit.tenancy import ChosenAgent, actor, audit_act, with_agent
 
 #: The seconds between two polls of a heartbeat that the fleet runs.

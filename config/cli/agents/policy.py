@@ -15,8 +15,9 @@ from apps.agents.services.energy import energy_terms_of
 from apps.fleet.policy import FIELDS, policy_of, set_policy
 from apps.tenants.models import Tenant
 from arbor.heartbeat.budgets import ActionCountBudget, TickBudget, budget_of
+from arbor.quotations import counted
 from config.cli.kit.declarations import Output
-from config.cli.kit.output import counted, table
+from config.cli.kit.output import table
 from config.cli.kit.tenancy import ChosenAgent, actor, in_agent_transaction
 from config.cli.kit.values import NONE, index_by_name
 

@@ -22,9 +22,10 @@ from apps.agents.services.templates import (
 from apps.tenants.scope import tenant_transaction
 from arbor.agents.template import TemplateSpec
 from arbor.errors import TemplateInvalid
+from arbor.quotations import counted
 from config.cli.kit.columns import OutputColumn, listing, row_to_dict
 from config.cli.kit.declarations import Output
-from config.cli.kit.output import counted, print_note
+from config.cli.kit.output import print_note
 from config.cli.kit.tenancy import actor, choose_tenant, default_tenant
 from config.cli.kit.text_files import read_text
 

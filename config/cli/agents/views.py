@@ -25,10 +25,11 @@ from apps.selves.services.self_knowledge import system_prompt_of
 from arbor.agents.lifecycle import AgentStatus
 from arbor.clock import SystemClock
 from arbor.heartbeat.working_memory import WorkingMemory
+from arbor.quotations import counted
 from arbor.workflows.durations import format_duration
 from config.cli.agents.trace import model_line
 from config.cli.kit.columns import OutputColumn, row_to_dict
-from config.cli.kit.output import counted, format_relative_time, stamp, table
+from config.cli.kit.output import format_relative_time, stamp, table
 from config.cli.kit.tenancy import tenant_or_all
 
 _COLORS = {

@@ -9,8 +9,8 @@ from django.conf import settings
 
 from apps.fleet.audit_seals import all_chains, verify_audit
 from arbor.errors import ArborError
+from arbor.quotations import counted
 from config.cli.checks.finding import Finding, fail, name_first, ok, warn
-from config.cli.kit.output import counted
 
 #: The latest seals of each chain that are verified, and the most chains.
 SEALS_CHECKED = 20

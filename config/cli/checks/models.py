@@ -24,9 +24,9 @@ from arbor.embedding.models import EmbedAtStorage
 from arbor.errors import ArborError, ConfigurationInvalid
 from arbor.models.handles import is_reflex
 from arbor.models.windows import MAX_RATIO
+from arbor.quotations import counted
 from arbor.sealing import MasterKeys, SealedRecord
 from config.cli.checks.finding import Finding, fail, ok, warn
-from config.cli.kit.output import counted
 
 #: The most embedding models, besides that of the settings, whose embedders are tried.
 _MODELS_TRIED = 5

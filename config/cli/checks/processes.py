@@ -17,9 +17,9 @@ from apps.memories.services.jobs.health import read_health
 from apps.queues import Queue
 from arbor.errors import ConfigurationInvalid
 from arbor.memory.maintenance.health import HealthState
+from arbor.quotations import counted
 from config.cli.checks.finding import Finding, fail, name_first, ok, warn
 from config.cli.installation.parts import reachable_host
-from config.cli.kit.output import counted
 from config.environment import data_dir, env, server_urls
 from config.supervisor.run_folder import RunFolder
 

@@ -16,8 +16,9 @@ from apps.heartbeats.services.situations.goal_situation import goal_views
 from arbor.clock import SystemClock
 from arbor.goals.conditions import unmet
 from arbor.goals.values import GoalState
+from arbor.quotations import counted
 from config.cli.kit.columns import OutputColumn, table_of
-from config.cli.kit.output import counted, cut, short
+from config.cli.kit.output import cut, short
 
 #: The most memories, notes and intents of a goal that are shown.
 _MAX_SHOWN = 20

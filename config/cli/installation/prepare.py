@@ -21,8 +21,8 @@ from apps.knowledge.services.global_skills import load_global_skills
 from apps.signals.services.positions import continue_positions
 from apps.tenants.models import Tenant, User
 from apps.tenants.scope import OPS, ops_scope
+from arbor.quotations import counted
 from config.cli.installation.serving_role import refuse_unsafe_role
-from config.cli.kit.output import counted
 from config.demo.installation import TENANTS, make_demo
 from config.environment import env, secret, secret_folder
 from config.secrets import SecretName

@@ -18,8 +18,9 @@ from rich.table import Table
 from rich.text import Text
 
 from arbor.models.handles import is_reflex
+from arbor.quotations import counted
 from config.cli.installation.parts import NAMES, WORKERS, InstallationPlan, base_env, parts_of
-from config.cli.kit.output import console, counted
+from config.cli.kit.output import console
 from config.credentials import installation_secrets
 from config.environment import data_dir, env, secret, secret_folder, whole_number
 from config.keys import KeySource

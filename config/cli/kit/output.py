@@ -126,11 +126,6 @@ def format_relative_time(moment: datetime | None) -> str:
     return f"in {span}" if seconds > 0 else f"{span} ago"
 
 
-def counted(number: int, noun: str, plural: str = "") -> str:
-    """Return a number with its noun, which in the plural gets an s or is `plural`: `1 goal`, `2 memories`."""
-    return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"
-
-
 #: The longest text in a list.
 _LONGEST_CELL = 100
 

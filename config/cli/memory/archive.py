@@ -12,10 +12,11 @@ from apps.memories.services.retention.archive import archive, restore
 from apps.memories.services.retention.forgetting import plan_forgetting
 from apps.tenants.scope import tenant_transaction
 from arbor.memory.forgetting import ForgettingReason
+from arbor.quotations import counted
 from config.cli.kit.columns import OutputColumn, listing, number
 from config.cli.kit.declarations import Output
 from config.cli.kit.lookup import find_memories
-from config.cli.kit.output import counted, cut, short
+from config.cli.kit.output import cut, short
 from config.cli.kit.tenancy import ChosenAgent, actor, in_agent_transaction, with_agent
 
 FORGETTABLE_COLUMNS = (

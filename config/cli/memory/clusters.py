@@ -17,10 +17,11 @@ from apps.memories.services.recall.activation import activated_clusters
 from apps.memories.services.recall.partial_recall import partial_recall_about
 from arbor.memory.activation import MAX_ACTIVE
 from arbor.memory.recall.recall_request import check_query
+from arbor.quotations import counted
 from config.cli.kit.columns import OutputColumn, listing, number, row_to_dict, signed, table_of
 from config.cli.kit.declarations import Output
 from config.cli.kit.lookup import find_id
-from config.cli.kit.output import counted, cut, short
+from config.cli.kit.output import cut, short
 from config.cli.kit.tenancy import ChosenAgent, audit_act, in_agent_transaction, with_agent
 from config.cli.memory.archive import counted_memories
 from config.cli.memory.recall import cluster_value

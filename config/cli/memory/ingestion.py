@@ -16,8 +16,9 @@ from apps.tenants.scope import tenant_transaction
 from arbor.memory.conversations.conversation import ConversationFormat
 from arbor.memory.importance import OPERATOR
 from arbor.memory.values import MemoryType, NewMemory
+from arbor.quotations import counted
 from config.cli.kit.declarations import ExitCode, Output
-from config.cli.kit.output import counted, progress_bar, table
+from config.cli.kit.output import progress_bar, table
 from config.cli.kit.tenancy import ChosenAgent, actor, with_agent
 from config.cli.kit.text_files import read_text
 

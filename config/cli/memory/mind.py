@@ -13,9 +13,10 @@ from apps.memories.services.graph.relations import labels_of
 from apps.memories.services.recall.activation import activated_clusters, activated_memories
 from arbor.heartbeat.working_memory import WorkingMemory
 from arbor.memory.relations import GraphNode, GraphNodeKind
+from arbor.quotations import counted
 from config.cli.kit.columns import OutputColumn, listing
 from config.cli.kit.declarations import Output
-from config.cli.kit.output import counted, cut, format_relative_time, short, table
+from config.cli.kit.output import cut, format_relative_time, short, table
 from config.cli.kit.tenancy import ChosenAgent, actor, in_agent_transaction
 
 THOUGHT_COLUMNS = (

@@ -7,11 +7,12 @@ from rich.markup import escape
 
 from apps.selves.models import Belief
 from apps.selves.services.beliefs import add_belief, change_filters, drop_belief, revise_belief
+from arbor.quotations import counted
 from arbor.selves.values import BeliefCategory, BeliefRevision, BeliefStatus, NewBelief
 from config.cli.kit.columns import OutputColumn, listing, number, row_to_dict
 from config.cli.kit.declarations import Output
 from config.cli.kit.lookup import find_id
-from config.cli.kit.output import counted, cut, short
+from config.cli.kit.output import cut, short
 from config.cli.kit.tenancy import ChosenAgent, actor, in_agent_transaction
 
 BELIEF_COLUMNS = (

@@ -9,8 +9,9 @@ import click
 import pytest
 from rich.text import Text
 
+from arbor.quotations import counted
 from config.cli.agents.trace import goal_line
-from config.cli.kit.output import counted, print_note, show, stamp, table
+from config.cli.kit.output import print_note, show, stamp, table
 from config.cli.main import cli, main
 
 #: An escape sequence, a bell, a C1 control sequence introducer, and a right-to-left override.
