@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime, time
+from itertools import groupby
 from typing import Any
 from uuid import UUID
 
@@ -167,11 +168,15 @@ def _infinitive(action: str) -> str:
 
 
 def _goal_sentences(changes: Sequence[GoalChange]) -> Iterator[str]:
-    for change in changes:
-        about = _shorten(change.change)
-        closed = change.by_rule and change.kind in (GoalChangeKind.COMPLETED, GoalChangeKind.ABANDONED)
-        happened = "came to rest by itself" if closed else MEANINGS[change.kind].words
-        yield f"My goal {quoted(_shorten(change.title))} {happened}{f': {about}' if about else ''}."
+    for (title, happened), following in groupby(changes, _happening):
+        about = "; ".join(filter(None, (_shorten(change.change) for change in following)))
+        yield f"My goal {quoted(_shorten(title))} {happened}{f': {about}' if about else ''}."
+
+
+def _happening(change: GoalChange) -> tuple[str, str]:
+    """Return the goal's title, and what happened to the goal in words."""
+    closed = change.by_rule and change.kind in (GoalChangeKind.COMPLETED, GoalChangeKind.ABANDONED)
+    return change.title, "came to rest by itself" if closed else MEANINGS[change.kind].words
 
 
 def _shorten(text: str) -> str:

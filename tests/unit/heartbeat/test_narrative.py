@@ -45,6 +45,21 @@ def test_the_narrative_contains_thoughts_actions_and_changes() -> None:
     )
 
 
+def test_changes_of_one_goal_in_a_row_are_one_sentence() -> None:
+    changes = [
+        change(GoalChangeKind.PROGRESSED, "counted the piers"),
+        change(GoalChangeKind.PROGRESSED, "drew a map"),
+    ]
+    other = change(GoalChangeKind.PROGRESSED, "asked").model_copy(update={"title": "Find the keeper"})
+
+    story = narrate(situation(), Reply(), [], [*changes, change(GoalChangeKind.COMPLETED), other])
+
+    assert (
+        "My goal “Map the harbour” went on: counted the piers; drew a map. My goal “Map the harbour” is done."
+        " My goal “Find the keeper” went on: asked." in story
+    )
+
+
 def test_an_unknown_outcome_is_told_as_unknown() -> None:
     story = narrate(situation(), Reply(), [result("mcp.post", ActionOutcome.UNKNOWN)], [])
 
