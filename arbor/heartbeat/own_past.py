@@ -94,5 +94,14 @@ def _own_heartbeats(found: Sequence[Recalled], *, most: int, situation: Situatio
 
 
 def _fits(memory: Recalled) -> bool:
-    terms = memory.terms
-    return any((terms.meaning, terms.words, terms.neighbours, terms.association, terms.speaker, terms.time))
+    components = memory.components
+    return any(
+        (
+            components.meaning,
+            components.words,
+            components.neighbours,
+            components.association,
+            components.speaker,
+            components.time,
+        )
+    )

@@ -185,7 +185,7 @@ class Recalled:
     session: str
     occurred_at: datetime
     importance: float
-    terms: ScoreComponents
+    components: ScoreComponents
     #: How far the memory is believed, 0 to 1.
     trust: float = DEFAULT_TRUST
     #: The lines of the memory's detail: steps, outcome, confidence… (`arbor.memory.detail_text`).
@@ -194,4 +194,4 @@ class Recalled:
     @property
     def score(self) -> float:
         """The score that the ranking uses."""
-        return self.terms.total
+        return self.components.total

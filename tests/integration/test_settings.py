@@ -117,7 +117,7 @@ def test_activation_fades_by_the_configured_half_life(agent: Agent, settings: An
         recalled = recall(
             tenant_id=agent.tenant_id, request=RecallRequest(agent_id=agent.id, text="anchor", now=later)
         )
-        return next(memory for memory in recalled if memory.id == memory_id).terms.activation
+        return next(memory for memory in recalled if memory.id == memory_id).components.activation
 
     assert activation(timedelta(hours=1)) < activation(timedelta(hours=10))
 

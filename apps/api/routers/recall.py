@@ -48,7 +48,7 @@ class RecalledResource(BaseModel):
 
     id: UUID
     score: float
-    terms: dict[str, float] = Field(examples=[{"meaning": 0.31, "words": 0.42}])
+    components: dict[str, float] = Field(examples=[{"meaning": 0.31, "words": 0.42}])
     type: MemoryType
     role: str
     content: str
@@ -70,7 +70,7 @@ class WhyResource(Schema):
     memory_id: UUID
     recalled: bool
     reasons: list[str] = Field(examples=[["it has neither the words nor the meaning of the query"]])
-    terms: dict[str, float] | None = Field(
+    components: dict[str, float] | None = Field(
         description="The score components of the memory; null: it has none."
     )
     compared: bool = Field(description="False: meanings were not compared, words alone decided.")
@@ -108,7 +108,7 @@ def recall_memories(request: HttpRequest, agent_id: UUID, question: RecallInput)
             RecalledResource(
                 id=memory.id,
                 score=round(memory.score, 4),
-                terms=_rounded(memory.terms),
+                components=_rounded(memory.components),
                 type=memory.type,
                 role=memory.role,
                 content=memory.content,
@@ -135,12 +135,12 @@ def explain(request: HttpRequest, agent_id: UUID, memory_id: UUID, question: Rec
         tenant_id=access_of(request).tenant_id, request=_request_of(agent_id, question), absent=memory_id
     )
     assert explanation.absence is not None
-    components = explanation.absence.terms
+    components = explanation.absence.components
     return WhyResource(
         memory_id=memory_id,
         recalled=any(memory.id == memory_id for memory in explanation.recalled),
         reasons=list(explanation.absence.reasons),
-        terms=None if components is None else _rounded(components),
+        components=None if components is None else _rounded(components),
         compared=explanation.compared,
     )
 

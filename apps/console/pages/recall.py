@@ -121,18 +121,18 @@ def _explain(tenant_id: UUID, agent_id: UUID, asked: Mapping[str, Any]) -> Expla
 def _answered(asked: Mapping[str, Any], explanation: Explanation) -> RecallPage:
     absence = explanation.absence
     best = max((memory.score for memory in explanation.recalled), default=0.0)
-    if absence is not None and absence.terms is not None:
-        best = max(best, absence.terms.total)
+    if absence is not None and absence.components is not None:
+        best = max(best, absence.components.total)
     return RecallPage(
         **asked,
         answered=True,
         compared=explanation.compared,
         rows=[
-            RecallRow(place=place, memory=memory, segments=_segments(memory.terms, best))
+            RecallRow(place=place, memory=memory, segments=_segments(memory.components, best))
             for place, memory in enumerate(explanation.recalled, start=1)
         ],
         absence=absence,
-        absence_segments=_segments(absence.terms, best) if absence and absence.terms else (),
+        absence_segments=_segments(absence.components, best) if absence and absence.components else (),
     )
 
 

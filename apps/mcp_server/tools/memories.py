@@ -44,7 +44,7 @@ class RecalledMemory(ToolResult):
     importance: float
     trust: float
     score: float
-    terms: dict[str, float] = Field(description="The components of the score.")
+    components: dict[str, float] = Field(description="The components of the score.")
 
 
 class RecallResult(ToolResult):
@@ -112,7 +112,7 @@ class RecallExplanation(ToolResult):
     reasons: list[str] = Field(
         description="Its rank, or what outranks or excludes it: expired, archived, filtered, unknown to this agent."
     )
-    terms: dict[str, float] | None = Field(description="The components of its score; null: it has none.")
+    components: dict[str, float] | None = Field(description="The components of its score; null: it has none.")
     compared: bool = Field(description="False: meanings were not compared, words alone decided.")
 
 
@@ -133,13 +133,13 @@ def explain_recall(
         )
     absence = explanation.absence
     assert absence is not None
-    components = absence.terms
+    components = absence.components
     return RecallExplanation(
         agent=called.name,
         memory_id=memory_id,
         recalled=any(memory.id == memory_id for memory in explanation.recalled),
         reasons=list(absence.reasons),
-        terms=None
+        components=None
         if components is None
         else {name: round(float(value), 4) for name, value in components.as_dict().items()},
         compared=explanation.compared,
@@ -215,7 +215,9 @@ def _memory(memory: Recalled) -> RecalledMemory:
         importance=round(memory.importance, 4),
         trust=round(memory.trust, 4),
         score=round(memory.score, 4),
-        terms={
-            name: round(value, 4) for name, value in memory.terms.as_dict().items() if value >= _MIN_COMPONENT
+        components={
+            name: round(value, 4)
+            for name, value in memory.components.as_dict().items()
+            if value >= _MIN_COMPONENT
         },
     )

@@ -329,6 +329,6 @@ def memory_view(memory: Recalled) -> MemoryView:
         at=memory.occurred_at,
         importance=memory.importance,
         trust=memory.trust,
-        score=round(memory.score, 4) if memory.terms.total else None,
+        score=round(memory.score, 4) if memory.components.total else None,
         details=list(memory.details),
     )

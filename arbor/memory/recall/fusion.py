@@ -73,7 +73,7 @@ class RankedCandidate:
     index: int
     id: UUID
     score: float
-    terms: ScoreComponents
+    components: ScoreComponents
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,7 +130,7 @@ def select_best(
             index=index,
             id=memory_id,
             score=total,
-            terms=ScoreComponents(**dict(zip(components, values, strict=True))),
+            components=ScoreComponents(**dict(zip(components, values, strict=True))),
         )
         for index, memory_id, total, values in zip(
             best.tolist(),

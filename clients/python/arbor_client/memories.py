@@ -81,7 +81,7 @@ class Recalled:
 
     id: UUID
     score: float
-    terms: dict[str, float]
+    components: dict[str, float]
     type: str
     role: str
     content: str
@@ -106,7 +106,7 @@ class RecallReason:
     recalled: bool
     reasons: list[str]
     #: The score components of the memory; None: it has none.
-    terms: dict[str, float] | None
+    components: dict[str, float] | None
     #: False: meanings were not compared, words alone decided.
     compared: bool
 

@@ -78,7 +78,7 @@ def explain(agent: ChosenAgent, /, *, memory_id: str, query: str, limit: int, **
         )
     absence = explanation.absence
     assert absence is not None
-    components = absence.terms
+    components = absence.components
     lines = [f"{reason[:1].upper()}{reason[1:]}." for reason in absence.reasons]
     if components is not None:
         lines.append(f"Its score: {components.total:.2f} = {receipt_of(components)}")
@@ -89,7 +89,7 @@ def explain(agent: ChosenAgent, /, *, memory_id: str, query: str, limit: int, **
         "memory_id": str(row_id),
         "recalled": any(memory.id == row_id for memory in explanation.recalled),
         "reasons": list(absence.reasons),
-        "terms": None if components is None else _rounded(components),
+        "components": None if components is None else _rounded(components),
         "compared": explanation.compared,
     }
     return Output(value, text=Text("\n".join(lines)))
@@ -143,7 +143,7 @@ def _episode_value(episode: RecalledEpisode) -> dict[str, Any]:
     return {
         "id": str(episode.id),
         "score": round(episode.score, 4),
-        "terms": _rounded(episode.terms),
+        "components": _rounded(episode.components),
         "session": episode.session,
         "started_at": stamp(episode.started_at),
         "last_at": stamp(episode.last_at),
@@ -159,7 +159,7 @@ def _render_episodes(recalled: list[RecalledEpisode]) -> RenderableType:
     table.add_column(justify="right", style="bold", no_wrap=True)
     table.add_column(overflow="fold")
     for episode in recalled:
-        about = f"{episode.started_at:%Y-%m-%d %H:%M}  {short(episode.id)}  {counted_memories(episode.size)}  {receipt_of(episode.terms)}"
+        about = f"{episode.started_at:%Y-%m-%d %H:%M}  {short(episode.id)}  {counted_memories(episode.size)}  {receipt_of(episode.components)}"
         value = Text(episode.summary) if episode.summary else Text("not summarized yet", style="italic")
         table.add_row(f"{episode.score:.2f}", Group(value, Text(about, style="dim")))
     return table
@@ -192,7 +192,7 @@ def recalled_value(memory: Recalled) -> dict[str, Any]:
     return {
         "id": str(memory.id),
         "score": round(memory.score, 4),
-        "terms": _rounded(memory.terms),
+        "components": _rounded(memory.components),
         "type": memory.type,
         "role": memory.role,
         "content": memory.content,
@@ -233,7 +233,7 @@ def _render_wide(recalled: Sequence[Recalled]) -> RenderableType:
     table.add_column("when", no_wrap=True, style="dim")
     table.add_column("memory", overflow="fold", ratio=1)
     for memory in recalled:
-        components = memory.terms.as_dict()
+        components = memory.components.as_dict()
         table.add_row(
             f"{memory.score:.2f}",
             *(_number(components[name], of=memory.score) for name in COMPONENT_HEADS),
@@ -248,7 +248,7 @@ def _render_narrow(recalled: Sequence[Recalled]) -> RenderableType:
     table.add_column(justify="right", style="bold", no_wrap=True)
     table.add_column(overflow="fold")
     for memory in recalled:
-        receipt = Text(f"{memory.occurred_at:%Y-%m-%d}  {receipt_of(memory.terms)}", style="dim")
+        receipt = Text(f"{memory.occurred_at:%Y-%m-%d}  {receipt_of(memory.components)}", style="dim")
         table.add_row(f"{memory.score:.2f}", Group(_utterance(memory), receipt))
     return table
 

@@ -134,27 +134,27 @@ def test_memories_are_shown_with_a_column_for_each_term(arbor: Arbor, vega: str,
     assert len(first.split()) >= len(head.split())
 
 
-def test_the_columns_are_the_terms_of_a_score() -> None:
+def test_the_columns_are_the_components_of_a_score() -> None:
     assert list(memory_views.COMPONENT_HEADS) == list(ScoreComponents().as_dict())
 
 
-def test_a_narrow_terminal_shows_the_terms_below_each_memory(
+def test_a_narrow_terminal_shows_components_below_each_memory(
     arbor: Arbor, vega: str, talk: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     arbor("memory", "ingest", talk, "--agent", vega)
     monkeypatch.setattr(memory_views, "_WIDE_COLUMNS", 10_000)
-    line, terms = arbor("recall", vega, "quince", "-k", "1").out.splitlines()
+    line, components = arbor("recall", vega, "quince", "-k", "1").out.splitlines()
     assert "Nora: I planted the quince in May." in line
-    assert "words ." in terms
-    assert " + " in terms
+    assert "words ." in components
+    assert " + " in components
 
 
-def test_all_terms_are_in_json_and_no_access_is_counted(arbor: Arbor, vega: str, talk: str) -> None:
+def test_all_components_are_in_json_and_no_access_is_counted(arbor: Arbor, vega: str, talk: str) -> None:
     arbor("memory", "ingest", talk, "--agent", vega)
     recalled = arbor("recall", vega, "quince", "-k", "3", "--json").json
     assert (recalled["agent"], recalled["tenant"], recalled["query"]) == ("Vega", "acme", "quince")
     for result in recalled["results"]:
-        assert abs(sum(result["terms"].values()) - result["score"]) < 0.001
+        assert abs(sum(result["components"].values()) - result["score"]) < 0.001
     with tenant_transaction(tenant_by_slug("acme").id):
         assert not MemoryAccess.objects.exists()
 
@@ -231,7 +231,7 @@ def test_the_episode_that_a_query_is_about_comes_first(arbor: Arbor, vega_with_t
     best = recalled["episodes"][0]
     assert "garden" in best["session"]
     assert best["memories"] == 2
-    assert best["score"] == pytest.approx(sum(best["terms"].values()), abs=0.001)
+    assert best["score"] == pytest.approx(sum(best["components"].values()), abs=0.001)
     shown = arbor("recall", vega_with_talks, "quince", "--episodes", "-k", "1").out
     assert "not summarized yet" in shown
     assert "words" in shown

@@ -56,7 +56,7 @@ def test_a_recall_is_explained(arbor: Arbor, vega: str) -> None:
         True,
         ["it is recalled, as number 1"],
     )
-    assert explained["terms"]["words"] > 0
+    assert explained["components"]["words"] > 0
     shown = arbor("memory", "why", vega, "quince", "--memory", quince, "--type", "episodic").out
     assert "It is semantic, and the filter asks for episodic." in shown
     filtered = arbor(

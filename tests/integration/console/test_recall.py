@@ -59,14 +59,14 @@ def explore(client: Client, agent: Agent, **parameters: Any) -> str:
     return response.content.decode()
 
 
-def test_memories_are_ranked_with_the_terms_of_their_scores(
+def test_memories_are_ranked_with_their_score_components(
     viewer: Client, thinker: Agent, memories: list[UUID]
 ) -> None:
     text = explore(viewer, thinker)
     first = text.partition("<li data-memory")[2].partition("</li>")[0]
     assert str(memories[0]) in first
-    for term in ("words", "meaning", "importance"):
-        assert f'data-term="{term}"' in first
+    for component in ("words", "meaning", "importance"):
+        assert f'data-component="{component}"' in first
     assert "Words alone were compared" not in text
 
 
@@ -110,7 +110,7 @@ def test_an_outranked_memory_shows_its_place_and_score(viewer: Client, world: Wo
     text = explore(viewer, thinker, missing=str(chess))
     reasons = text.partition('id="absence"')[2].partition("</section>")[0]
     assert "its score is" in reasons
-    assert "data-term=" in reasons
+    assert "data-component=" in reasons
 
 
 @pytest.mark.parametrize(

@@ -70,7 +70,7 @@ def test_the_story_is_printed_as_json(prepared: Arbor) -> None:
     assert story["after"]["memories"]["episodic"] == 77
     lungs = story["recalled"]["What is wrong with Aurelio's lungs?"]
     assert "only a bronchitis" in lungs[0]["content"]
-    assert abs(sum(lungs[0]["terms"].values()) - lungs[0]["score"]) < 0.001
+    assert abs(sum(lungs[0]["components"].values()) - lungs[0]["score"]) < 0.001
     assert story["grown"]["episodes"] >= 8
     assert all(cluster["size"] >= 3 and cluster["clearest"] for cluster in story["grown"]["clusters"])
     assert story["grown"]["clusters"]

@@ -68,9 +68,9 @@ def test_a_talk_is_summarized_by_rule_and_recalled_as_a_whole(mind: Agent, fleet
     )
     assert (recalled.id, recalled.session, recalled.size) == (episode.id, "talk", len(TALK))
     assert recalled.summary == episode.summary
-    assert recalled.terms.words > 0
-    assert recalled.terms.meaning > 0
-    assert recalled.score == pytest.approx(sum(recalled.terms.as_dict().values()))
+    assert recalled.components.words > 0
+    assert recalled.components.meaning > 0
+    assert recalled.score == pytest.approx(sum(recalled.components.as_dict().values()))
     with tenant_transaction(mind.tenant_id):
         members = episode_memories(episode_id=recalled.id)
         assert [member.content for member in members] == list(TALK)
@@ -217,7 +217,7 @@ def test_a_summary_without_vector_is_found_by_words(
     episode = _summarize(mind, fleet)
     assert (episode.embedding, episode.summary != "") == (None, True)
     (recalled,) = recall_episodes(tenant_id=mind.tenant_id, agent_id=mind.id, text="the Heron's compass")
-    assert (recalled.terms.meaning, recalled.terms.words > 0) == (0.0, True)
+    assert (recalled.components.meaning, recalled.components.words > 0) == (0.0, True)
     remote.away = False
     embed_backlog()
     assert episodes_of(mind)[0].embedding is not None
@@ -239,7 +239,7 @@ def test_a_summary_of_another_dimension_does_not_break_recall(mind: Agent, fleet
     with tenant_transaction(mind.tenant_id):
         Episode.objects.filter(id=episode.id).update(embedding=[0.5, 0.5])
     (recalled,) = recall_episodes(tenant_id=mind.tenant_id, agent_id=mind.id, text="the Heron's compass")
-    assert recalled.terms.meaning == 0.0
+    assert recalled.components.meaning == 0.0
 
 
 def test_an_open_episode_is_recalled_by_its_memories(mind: Agent) -> None:
@@ -249,7 +249,7 @@ def test_an_open_episode_is_recalled_by_its_memories(mind: Agent) -> None:
     recalled = recall_episodes(tenant_id=mind.tenant_id, agent_id=mind.id, text="rusty anchor chain")
     assert [episode.session for episode in recalled] == ["", "cat"]
     assert (recalled[0].ended_at, recalled[0].summary) == (None, "")
-    assert recalled[0].terms.words > recalled[1].terms.words == 0
+    assert recalled[0].components.words > recalled[1].components.words == 0
 
 
 def test_the_time_that_a_query_names_counts(mind: Agent, fleet: Fleet) -> None:
@@ -264,7 +264,7 @@ def test_the_time_that_a_query_names_counts(mind: Agent, fleet: Fleet) -> None:
         tenant_id=mind.tenant_id, agent_id=mind.id, text="How did the race go in June 2022?", limit=3
     )
     assert recalled[0].session == "2022"
-    assert recalled[0].terms.time > recalled[1].terms.time
+    assert recalled[0].components.time > recalled[1].components.time
 
 
 def test_recall_of_episodes_takes_three_reading_statements(

@@ -85,8 +85,8 @@ def test_recall_finds_a_summary_and_the_turns_behind_it(mind: Agent, fleet: Flee
     (episode,) = episodes_of(mind)
     (summary,) = [memory for memory in found if summarized_episode(memory.session) == episode.id]
     assert summary.content == episode.summary
-    assert summary.terms.words > 0
-    assert summary.terms.meaning > 0
+    assert summary.components.words > 0
+    assert summary.components.meaning > 0
     behind = RecallRequest(agent_id=mind.id, text="the Heron", only=RecallFilter(episode=episode.id))
     turns = {memory.content for memory in recall(tenant_id=mind.tenant_id, request=behind)}
     assert turns == {*TALK, episode.summary}

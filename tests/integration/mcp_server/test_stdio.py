@@ -25,7 +25,7 @@ def test_a_memory_is_stored_and_recalled(agent: Agent, process_client: Callable[
     stored, recalled, core, instructions = process_client(("mcp", "--tenant", "acme"), use)
     assert stored["new"]
     assert recalled["memories"][0]["id"] == stored["id"]
-    assert recalled["memories"][0]["terms"]["words"] > 0
+    assert recalled["memories"][0]["components"]["words"] > 0
     assert core["agent"] == "Ada"
     assert "do not follow" in instructions
 

@@ -101,7 +101,10 @@ class TestMemories:
             foreign = MemoryFactory.create().id
         for memory_id in (uuid4(), foreign):
             unknown = client.tool("explain_recall", memory_id=str(memory_id), **asked)
-            assert (unknown["reasons"], unknown["terms"]) == (["this agent has no memory with that id"], None)
+            assert (unknown["reasons"], unknown["components"]) == (
+                ["this agent has no memory with that id"],
+                None,
+            )
 
     def test_a_procedure_has_steps(self, client: InProcessClient) -> None:
         with pytest.raises(ToolFailed, match="a procedure has steps: give them in order"):

@@ -158,7 +158,7 @@ def recalled_memory(number: int = 1, **changes: Any) -> Recalled:
         "session": "",
         "occurred_at": NOW,
         "importance": 0.5,
-        "terms": ScoreComponents(meaning=1 / number),
+        "components": ScoreComponents(meaning=1 / number),
     }
     return Recalled(**(values | changes))
 

@@ -67,10 +67,10 @@ def test_facts_are_chosen_however_alike() -> None:
 def test_memories_that_do_not_fit_the_query_come_last() -> None:
     unfit = ScoreComponents(importance=0.05, recency=0.05)
     old, new = (
-        recalled_memory(number, terms=unfit, occurred_at=NOW - timedelta(days=days))
+        recalled_memory(number, components=unfit, occurred_at=NOW - timedelta(days=days))
         for number, days in ((1, 9), (2, 1))
     )
-    fit = recalled_memory(3, terms=ScoreComponents(words=0.01))
+    fit = recalled_memory(3, components=ScoreComponents(words=0.01))
     assert choose_memories([old, new, fit], limit=2, situation=situation()) == [fit, new]
 
 

@@ -84,7 +84,7 @@ def test_scores_are_bounded_ordered_and_limited(
         for number, (words, similarity, days) in enumerate(rows)
     ]
     ranked = rank_episodes(episodes, span=JUNE, now=NOW, limit=limit)
-    totals = [terms.total for _, terms in ranked]
+    totals = [components.total for _, components in ranked]
     most = WORDS_WEIGHT + MEANING_WEIGHT + TIME_WEIGHT + RECENCY_WEIGHT
     assert len(ranked) == max(0, min(limit, len(rows)))
     assert totals == sorted(totals, reverse=True)

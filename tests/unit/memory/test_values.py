@@ -64,7 +64,7 @@ def test_a_recalled_memory_scores_the_sum_of_its_components() -> None:
         session="",
         occurred_at=NOON,
         importance=0.5,
-        terms=components,
+        components=components,
     )
     assert recalled.score == 0.875
     assert list(components.as_dict())[:3] == ["meaning", "words", "neighbours"]

@@ -26,7 +26,7 @@ def recalled(number: int, content: str, score: float, kind: MemoryType = MemoryT
         session="",
         occurred_at=datetime(2026, 1, 1, tzinfo=UTC),
         importance=0.5,
-        terms=replace(ScoreComponents(), meaning=score),
+        components=replace(ScoreComponents(), meaning=score),
     )
 
 

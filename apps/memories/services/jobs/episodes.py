@@ -49,12 +49,12 @@ class RecalledEpisode:
     #: The summary and its author, a model or the name of the rule; both are empty until the episode is summarized.
     summary: str
     summarized_by: str
-    terms: EpisodeScoreComponents
+    components: EpisodeScoreComponents
 
     @property
     def score(self) -> float:
         """The sum of the components."""
-        return self.terms.total
+        return self.components.total
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -159,7 +159,7 @@ def _with_details(ranked: Sequence[tuple[UUID, EpisodeScoreComponents]]) -> list
     by_id = {episode["id"]: episode for episode in episodes}
     # An episode that is deleted between the two statements is left out.
     return [
-        RecalledEpisode(**by_id[episode_id], terms=terms)
-        for episode_id, terms in ranked
+        RecalledEpisode(**by_id[episode_id], components=components)
+        for episode_id, components in ranked
         if episode_id in by_id
     ]

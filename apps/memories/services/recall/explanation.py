@@ -29,7 +29,7 @@ class Absence:
     memory_id: UUID
     reasons: tuple[str, ...]
     #: The components of the memory's score; None if it could not be scored.
-    terms: ScoreComponents | None = None
+    components: ScoreComponents | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,7 +68,7 @@ def _explain_absence(
         return Absence(
             memory_id=memory_id,
             reasons=(f"it is recalled, as number {place + 1}",),
-            terms=memories[place].terms,
+            components=memories[place].components,
         )
     memory = (
         Memory.objects.filter(agent_id=request.agent_id, id=memory_id).defer("embedding", "lexical").first()
@@ -93,7 +93,9 @@ def _explain_absence(
         reasons.append("its embedder cannot embed it, so that only its words can match")
     elif not memory.embedding_model:
         reasons.append("it is not embedded yet, so that only its words can match")
-    return Absence(memory_id=memory_id, reasons=tuple(reasons), terms=ranked.terms if ranked else None)
+    return Absence(
+        memory_id=memory_id, reasons=tuple(reasons), components=ranked.components if ranked else None
+    )
 
 
 def _unrecallable(memory: Memory, request: RecallRequest) -> list[str]:

@@ -80,7 +80,7 @@ def partial_recall_after(
     vector that cannot be compared with the agent's, the result is empty.
     """
     words_weight = settings.ARBOR_RECALL_WEIGHTS.words
-    if vector is None or any(is_clear(memory.terms, words_weight=words_weight) for memory in recalled):
+    if vector is None or any(is_clear(memory.components, words_weight=words_weight) for memory in recalled):
         return []
     try:
         unit = check_vectors([vector])[0].tolist()

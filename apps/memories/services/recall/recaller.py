@@ -264,7 +264,7 @@ def _as_recalled(found: ScanResult, ranked: RankedCandidate, text: StoredText) -
         session=found.session[index],
         occurred_at=moment(found.candidates.occurred[index]),
         importance=float(found.candidates.importance[index]),
-        terms=ranked.terms,
+        components=ranked.components,
         trust=float(found.candidates.trust[index]),
         details=detail_lines(kind, from_json(text.detail)) if text.detail else (),
     )

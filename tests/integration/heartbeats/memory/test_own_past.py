@@ -89,7 +89,7 @@ def test_a_mood_brings_back_heartbeats_that_felt_so(heartbeats: HeartbeatRunner,
         worried = Memory.objects.get(session=HEARTBEATS_SESSION, position=1)
         assert worried.emotional_valence < 0
         found = recall_in_scope(agent_id=agent.id, text=CHARTED, vector=None, limit=20, mood=-1.0)
-    moods = {memory.id: memory.terms.mood for memory in found}
+    moods = {memory.id: memory.components.mood for memory in found}
     assert moods[worried.id] == pytest.approx(0.05 * -worried.emotional_valence)
 
 

@@ -59,7 +59,7 @@ def test_a_memory_is_found_by_meaning_once_it_is_embedded(mind: Agent) -> None:
         memories = recall(
             tenant_id=mind.tenant_id, request=RecallRequest(agent_id=mind.id, text=text, limit=1)
         )
-        return [(memory.content, memory.terms.words, memory.terms.meaning) for memory in memories]
+        return [(memory.content, memory.components.words, memory.components.meaning) for memory in memories]
 
     ((content, words, meaning),) = search("salty soup")
     assert content == "The soup was too salty."

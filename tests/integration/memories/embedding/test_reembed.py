@@ -259,7 +259,7 @@ def test_a_vector_of_the_old_model_is_compared_with_nothing(mind: Agent) -> None
             recalled = recall_in_scope(
                 agent_id=mind.id, text="rusty anchor", vector=old, model=model, limit=3
             )
-        assert [memory.terms.meaning for memory in recalled] == [0, 0, 0]
+        assert [memory.components.meaning for memory in recalled] == [0, 0, 0]
 
 
 def test_vectors_of_the_old_model_are_not_stored_after_the_move(mind: Agent) -> None:

@@ -59,10 +59,14 @@ def recall_both_ways(
 
 def assert_equal(recalled: Sequence[Recalled], scanned: Sequence[Recalled]) -> None:
     """Compare two results: the same memories, whole, in the same order, with the same score components but for rounding."""
-    plain = [replace(memory, terms=scanned[0].terms) for memory in recalled] if scanned else list(recalled)
-    assert plain == [replace(memory, terms=scanned[0].terms) for memory in scanned]
+    plain = (
+        [replace(memory, components=scanned[0].components) for memory in recalled]
+        if scanned
+        else list(recalled)
+    )
+    assert plain == [replace(memory, components=scanned[0].components) for memory in scanned]
     for memory, twin in zip(recalled, scanned, strict=True):
-        assert memory.terms.as_dict() == pytest.approx(twin.terms.as_dict(), abs=DIFFERENCE)
+        assert memory.components.as_dict() == pytest.approx(twin.components.as_dict(), abs=DIFFERENCE)
 
 
 def recall_everywhere(agent: Agent, *minds: MindCache, **fields: Any) -> list[Recalled]:

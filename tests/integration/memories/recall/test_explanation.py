@@ -57,17 +57,17 @@ def test_a_recalled_memory_has_its_rank_and_score_components(mind: Agent, ids: d
         explanation = explain(mind, memory_id)
         assert reasons(explanation) == (f"it is recalled, as number {place}",)
         assert explanation.absence is not None
-        terms = explanation.absence.terms
-        assert terms is not None
-        assert sum(terms.as_dict().values()) == pytest.approx(explanation.recalled[place - 1].score)
+        components = explanation.absence.components
+        assert components is not None
+        assert sum(components.as_dict().values()) == pytest.approx(explanation.recalled[place - 1].score)
 
 
 @pytest.mark.parametrize("limit", [1, 2, 3])
 def test_an_outranked_memory_has_its_place_and_the_cut(mind: Agent, ids: dict[str, UUID], limit: int) -> None:
     explanation = explain(mind, ids[OTHERS[-1]], only=RecallFilter(session="garden"), limit=limit)
     assert explanation.absence is not None
-    assert explanation.absence.terms is not None
-    own, least = explanation.absence.terms.total, explanation.recalled[-1].score
+    assert explanation.absence.components is not None
+    own, least = explanation.absence.components.total, explanation.recalled[-1].score
     assert reasons(explanation) == (
         f"it is outranked by 3: its score is {own:.2f}, and the last of the {limit} shown has {least:.2f};"
         f" ask for more than {limit}",
@@ -155,7 +155,7 @@ def test_a_memory_among_many_of_its_moment_is_scored(mind: Agent) -> None:
         Memory.objects.filter(id__in=stored).update(occurred_at=NOON)
     for explanation in (explain(mind, memory_id, limit=1) for memory_id in (stored[0], stored[-1])):
         assert explanation.absence is not None
-        assert explanation.absence.terms is not None
+        assert explanation.absence.components is not None
 
 
 def test_a_memory_of_the_last_moment_is_explained(mind: Agent, ids: dict[str, UUID]) -> None:
@@ -164,7 +164,7 @@ def test_a_memory_of_the_last_moment_is_explained(mind: Agent, ids: dict[str, UU
     for only in (EVERYTHING, RecallFilter(session="another")):
         absence = explain(mind, ids[TARGET], only=only).absence
         assert absence is not None
-        assert absence.terms is not None
+        assert absence.components is not None
 
 
 def test_foreign_memories_are_as_unknown_as_missing_ones(

@@ -172,14 +172,14 @@ def test_many_changes_in_any_order_leave_no_trace(checker: Checker, mind: Agent,
 def test_use_and_activation_count_at_once(checker: Checker, mind: Agent) -> None:
     first, second, third, *_ = ids_of(mind)
     now = datetime.now(UTC)
-    before = {memory.id: memory.terms for memory in checker.recall(now=now)}
+    before = {memory.id: memory.components for memory in checker.recall(now=now)}
     with tenant_transaction(mind.tenant_id):
         MemoryAccess.objects.create(tenant_id=mind.tenant_id, memory_id=first, count=40, last_at=now)
         Activation.objects.create(
             tenant_id=mind.tenant_id, agent_id=mind.id, memory_id=second, level=0.9, at=now
         )
         Upkeep.objects.filter(memory_id=third).update(neighbors={str(first): 1.8})
-    after = {memory.id: memory.terms for memory in checker.recall(now=now)}
+    after = {memory.id: memory.components for memory in checker.recall(now=now)}
     assert after[first].importance > before[first].importance
     assert after[first].recency > before[first].recency
     assert after[second].activation > 0

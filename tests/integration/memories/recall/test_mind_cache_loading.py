@@ -48,7 +48,7 @@ def test_a_query_with_a_changed_meaning_is_embedded_again(
     with scanning():
         scanned = recall_text(mind, "Grace's key")
     assert [memory.id for memory in recalled] == [memory.id for memory in scanned]
-    assert recalled[0].terms.speaker > 0
+    assert recalled[0].components.speaker > 0
 
 
 def test_a_query_of_a_moved_agent_is_embedded_by_its_model(mind: Agent, cache: MindCache) -> None:
@@ -57,7 +57,7 @@ def test_a_query_of_a_moved_agent_is_embedded_by_its_model(mind: Agent, cache: M
         recall_text(mind, "the paint")
         move(mind, SHORT)
         recalled = recall_text(mind, "the colour of the hull")
-    assert any(memory.terms.meaning for memory in recalled)
+    assert any(memory.components.meaning for memory in recalled)
 
 
 def recall_text(agent: Agent, text: str) -> list[Recalled]:

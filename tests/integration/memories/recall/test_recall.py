@@ -39,12 +39,12 @@ def test_the_best_match_comes_first_with_its_score_components(mind: Agent) -> No
     )
     recalled = find(mind, "What colour is Ada's boat?")
     assert recalled[0].content == "What colour?"
-    answer = next(memory.terms for memory in recalled if memory.content == TALK[3])
+    answer = next(memory.components for memory in recalled if memory.content == TALK[3])
     assert answer.neighbours > answer.words
     assert answer.speaker > 0
     assert recalled[-1].content == "The library closes early today."
     for memory in recalled:
-        assert memory.score == pytest.approx(sum(memory.terms.as_dict().values()))
+        assert memory.score == pytest.approx(sum(memory.components.as_dict().values()))
     assert [memory.score for memory in recalled] == sorted(
         (memory.score for memory in recalled), reverse=True
     )
@@ -154,7 +154,7 @@ def test_a_name_that_is_a_common_word_can_be_asked_for(mind: Agent) -> None:
     store_memories(mind, *turns("I sold the violin.", role="Will"), *turns("I kept the piano.", role="May"))
     recalled = find(mind, "What did Will do?")
     assert recalled[0].role == "Will"
-    assert recalled[0].terms.speaker > 0
+    assert recalled[0].components.speaker > 0
 
 
 def test_a_time_in_the_query_prefers_memories_of_that_time(mind: Agent) -> None:
@@ -172,7 +172,7 @@ def test_without_an_embedder_words_alone_decide(mind: Agent, remote: RemoteEmbed
     store_memories(mind, *turns(*TALK))
     recalled = find(mind, "paint brushes")
     assert {recalled[0].content, recalled[1].content} == {TALK[1], TALK[4]}
-    assert all(memory.terms.meaning == 0 for memory in recalled)
+    assert all(memory.components.meaning == 0 for memory in recalled)
 
 
 # --- Exclusions --------------------------------------------------------------------------------------
@@ -188,7 +188,7 @@ def test_expired_and_archived_memories_are_not_recalled(mind: Agent) -> None:
         Memory.objects.filter(position=0).update(status=MemoryStatus.ARCHIVED)
     recalled = find(mind, "How does the safe open?")
     assert [memory.content for memory in recalled] == ["Nobody else knows it."]
-    assert recalled[0].terms.neighbours == 0
+    assert recalled[0].components.neighbours == 0
 
 
 def test_a_memory_is_recalled_until_its_time_is_over(mind: Agent) -> None:
@@ -290,11 +290,11 @@ def test_the_agents_own_recall_counts_its_results(mind: Agent) -> None:
 
 def test_a_recalled_memory_regains_its_recency(mind: Agent) -> None:
     store_memories(mind, *(a_memory(f"Lamp {number}.", session=str(number)) for number in range(2)))
-    before = {memory.content: memory.terms.recency for memory in find(mind, "lamp")}
+    before = {memory.content: memory.components.recency for memory in find(mind, "lamp")}
     lamp_id = next(row.id for row in memories_of(mind) if row.content == "Lamp 1.")
     with tenant_transaction(mind.tenant_id):
         record_recall(agent_id=mind.id, recalled={lamp_id: 1.0})
-    after = {memory.content: memory.terms.recency for memory in find(mind, "lamp")}
+    after = {memory.content: memory.components.recency for memory in find(mind, "lamp")}
     assert after["Lamp 0."] == pytest.approx(before["Lamp 0."], rel=1e-3)
     assert after["Lamp 1."] > before["Lamp 1."]
 

@@ -49,8 +49,8 @@ def assert_same(recalled: Sequence[Recalled], expected: Sequence[Any]) -> None:
         if twin is None:
             assert memory.score == pytest.approx(lowest, abs=2e-4)
             continue
-        for name, value in memory.terms.as_dict().items():
-            assert value == pytest.approx(getattr(twin.terms, name), abs=2e-4), (name, memory.content)
+        for name, value in memory.components.as_dict().items():
+            assert value == pytest.approx(getattr(twin.components, name), abs=2e-4), (name, memory.content)
 
 
 @pytest.mark.parametrize("seed", range(4))

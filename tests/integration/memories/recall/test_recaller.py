@@ -40,8 +40,8 @@ def test_each_agent_is_answered_as_if_it_were_asked_alone(mind: Agent, other_min
         results = Recaller().recall([RecallRequest(**fields) for fields in queries])
         assert results == [recall_in_scope(**fields) for fields in queries]
     assert [len(memories) for memories in results] == [2, 3, 1]
-    assert all(memory.terms.speaker for memory in results[0])
-    assert not any(memory.terms.speaker for memory in results[1])
+    assert all(memory.components.speaker for memory in results[0])
+    assert not any(memory.components.speaker for memory in results[1])
 
 
 def test_an_empty_batch_runs_no_statement(mind: Agent, statements: list[str]) -> None:

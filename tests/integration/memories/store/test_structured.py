@@ -104,7 +104,7 @@ def test_a_memory_is_found_by_the_words_of_its_steps(mind: Agent) -> None:
     with tenant_transaction(mind.tenant_id):
         store(agent_id=mind.id, memories=[a_memory(f"Note {number}") for number in range(5)], vectors=None)
     best = find(mind, "grease the winch")[0]
-    assert (best.id, best.terms.words > 0.5) == (memory_id, True)
+    assert (best.id, best.components.words > 0.5) == (memory_id, True)
     assert document_frequency(mind, "winch") == 1
 
 
@@ -120,7 +120,7 @@ def test_memories_of_an_older_version_are_indexed_again(mind: Agent) -> None:
             lexical=type(known.lexical).from_text(sparsevec_text(before))
         )
         Upkeep.objects.filter(agent_id=mind.id).update(unindexed=True)
-    assert find(mind, "grease the winch")[0].terms.words == 0
+    assert find(mind, "grease the winch")[0].components.words == 0
     words_of_plain = indexed_terms(mind, plain_id)
 
     assert reindex_words().done == 2

@@ -79,16 +79,16 @@ def ranking_of(
 def test_words_and_meaning_are_scaled_by_their_background() -> None:
     ranking = ranking_of(candidates_of({"words": 0.4}, {"similarity": 0.4}, {}))
     assert list(ranking) == [1, 2, 3]
-    assert ranking[1].terms.words == pytest.approx(0.4 * DEFAULT_WEIGHTS.words)
+    assert ranking[1].components.words == pytest.approx(0.4 * DEFAULT_WEIGHTS.words)
     # Three deviations above the mean, of at most six.
-    assert ranking[2].terms.meaning == pytest.approx(0.5 * DEFAULT_WEIGHTS.meaning)
-    assert ranking[3].terms.meaning == 0
+    assert ranking[2].components.meaning == pytest.approx(0.5 * DEFAULT_WEIGHTS.meaning)
+    assert ranking[3].components.meaning == 0
 
 
 def test_a_memory_that_is_not_embedded_yet_is_found_by_its_words() -> None:
     ranking = ranking_of(candidates_of({"similarity": 0.15}, {"similarity": None, "words": 0.3}))
     assert list(ranking) == [2, 1]
-    assert ranking[2].terms.meaning == 0
+    assert ranking[2].components.meaning == 0
 
 
 def test_a_turn_is_raised_by_its_neighbors_of_the_same_session() -> None:
@@ -101,28 +101,28 @@ def test_a_turn_is_raised_by_its_neighbors_of_the_same_session() -> None:
             {"session": "b", "position": 5},
         )
     )
-    assert ranking[2].terms.neighbours == pytest.approx(0.4 * DEFAULT_WEIGHTS.neighbours)
-    assert ranking[3].terms.neighbours == pytest.approx(0.2 * DEFAULT_WEIGHTS.neighbours)
-    assert ranking[4].terms.neighbours == ranking[5].terms.neighbours == 0
-    assert ranking[4].terms.session == pytest.approx(0.4 * DEFAULT_WEIGHTS.session)
-    assert ranking[5].terms.session == 0
+    assert ranking[2].components.neighbours == pytest.approx(0.4 * DEFAULT_WEIGHTS.neighbours)
+    assert ranking[3].components.neighbours == pytest.approx(0.2 * DEFAULT_WEIGHTS.neighbours)
+    assert ranking[4].components.neighbours == ranking[5].components.neighbours == 0
+    assert ranking[4].components.session == pytest.approx(0.4 * DEFAULT_WEIGHTS.session)
+    assert ranking[5].components.session == 0
 
 
 def test_the_answer_to_a_matching_question_is_raised_more() -> None:
     question = {"session": "a", "position": 4, "words": 0.4, "asks": True}
     before, after = {"session": "a", "position": 3}, {"session": "a", "position": 5}
     ranking = ranking_of(candidates_of(question, before, after))
-    assert ranking[3].terms.neighbours == pytest.approx(
+    assert ranking[3].components.neighbours == pytest.approx(
         0.4 * (DEFAULT_WEIGHTS.neighbours + DEFAULT_WEIGHTS.answer)
     )
-    assert ranking[2].terms.neighbours == pytest.approx(0.4 * DEFAULT_WEIGHTS.neighbours)
+    assert ranking[2].components.neighbours == pytest.approx(0.4 * DEFAULT_WEIGHTS.neighbours)
 
 
 def test_a_memory_outside_of_any_session_is_a_session_of_its_own() -> None:
     ranking = ranking_of(candidates_of({"words": 0.4}, {"words": 0.2, "position": 1}))
-    assert ranking[1].terms.session == pytest.approx(0.4 * DEFAULT_WEIGHTS.session)
-    assert ranking[2].terms.session == pytest.approx(0.2 * DEFAULT_WEIGHTS.session)
-    assert ranking[1].terms.neighbours == ranking[2].terms.neighbours == 0
+    assert ranking[1].components.session == pytest.approx(0.4 * DEFAULT_WEIGHTS.session)
+    assert ranking[2].components.session == pytest.approx(0.2 * DEFAULT_WEIGHTS.session)
+    assert ranking[1].components.neighbours == ranking[2].components.neighbours == 0
 
 
 def test_memories_of_the_named_speaker_rank_first() -> None:
@@ -130,7 +130,7 @@ def test_memories_of_the_named_speaker_rank_first() -> None:
         candidates_of({"role": "Caroline"}, {"role": "Melanie Ann"}), speakers=frozenset({"melanie"})
     )
     assert list(ranking) == [2, 1]
-    assert ranking[2].terms.speaker == DEFAULT_WEIGHTS.speaker
+    assert ranking[2].components.speaker == DEFAULT_WEIGHTS.speaker
 
 
 def test_memories_of_the_named_time_rank_first() -> None:
@@ -138,15 +138,15 @@ def test_memories_of_the_named_time_rank_first() -> None:
     moments = [datetime(2026, month, 5, tzinfo=UTC) for month in (4, 6, 9)]
     ranking = ranking_of(candidates_of(*({"occurred_at": moment} for moment in moments)), span=june)
     assert next(iter(ranking)) == 2
-    assert ranking[2].terms.time == DEFAULT_WEIGHTS.time
-    assert ranking[1].terms.time < 0.05 * DEFAULT_WEIGHTS.time
+    assert ranking[2].components.time == DEFAULT_WEIGHTS.time
+    assert ranking[1].components.time < 0.05 * DEFAULT_WEIGHTS.time
 
 
 def test_a_recently_recalled_memory_has_not_faded() -> None:
     ranking = ranking_of(candidates_of({}, {"last_access_at": NOW - timedelta(days=1)}, {"importance": 1.0}))
-    assert ranking[2].terms.recency == pytest.approx(0.05 * 0.5 * math.exp(-0.01))
-    assert ranking[1].terms.recency == pytest.approx(0.05 * 0.5 * math.exp(-1))
-    assert ranking[3].terms.recency == pytest.approx(0.05 * math.exp(-1))
+    assert ranking[2].components.recency == pytest.approx(0.05 * 0.5 * math.exp(-0.01))
+    assert ranking[1].components.recency == pytest.approx(0.05 * 0.5 * math.exp(-1))
+    assert ranking[3].components.recency == pytest.approx(0.05 * math.exp(-1))
 
 
 def test_the_highest_association_counts() -> None:
@@ -154,9 +154,9 @@ def test_the_highest_association_counts() -> None:
         candidates_of({"words": 0.8}, {"words": 0.4}, {}, {}),
         associations=[(0, 2, 0.5), (1, 2, 1.0), (2, 0, 1.0), (1, 0, 0.25)],
     )
-    assert ranking[3].terms.association == pytest.approx(0.4 * DEFAULT_WEIGHTS.association)
-    assert ranking[1].terms.association == pytest.approx(0.1 * DEFAULT_WEIGHTS.association)
-    assert ranking[2].terms.association == ranking[4].terms.association == 0
+    assert ranking[3].components.association == pytest.approx(0.4 * DEFAULT_WEIGHTS.association)
+    assert ranking[1].components.association == pytest.approx(0.1 * DEFAULT_WEIGHTS.association)
+    assert ranking[2].components.association == ranking[4].components.association == 0
     assert list(ranking) == [1, 2, 3, 4]
 
 
@@ -166,17 +166,19 @@ def test_the_best_memory_raises_its_whole_episode() -> None:
         candidates_of({"words": 0.8, "episode": one}, {"episode": one}, {"episode": two}, {"words": 0.2})
     )
     assert (
-        ranking[1].terms.episode == ranking[2].terms.episode == pytest.approx(0.8 * DEFAULT_WEIGHTS.episode)
+        ranking[1].components.episode
+        == ranking[2].components.episode
+        == pytest.approx(0.8 * DEFAULT_WEIGHTS.episode)
     )
-    assert ranking[3].terms.episode == 0
+    assert ranking[3].components.episode == 0
     # A memory without an episode is an episode of its own.
-    assert ranking[4].terms.episode == pytest.approx(0.2 * DEFAULT_WEIGHTS.episode)
+    assert ranking[4].components.episode == pytest.approx(0.2 * DEFAULT_WEIGHTS.episode)
 
 
 def test_activated_memories_rank_first() -> None:
     ranking = ranking_of(candidates_of({}, {"level": 0.2}, {"level": 1.0}))
     assert list(ranking) == [3, 2, 1]
-    assert ranking[2].terms.activation == pytest.approx(0.2 * DEFAULT_WEIGHTS.activation)
+    assert ranking[2].components.activation == pytest.approx(0.2 * DEFAULT_WEIGHTS.activation)
 
 
 @pytest.mark.parametrize(
@@ -193,14 +195,14 @@ def test_activated_memories_rank_first() -> None:
 )
 def test_memories_of_a_similar_mood_score_higher(mood: float | None, valence: float, share: float) -> None:
     ranking = ranking_of(candidates_of({"valence": valence}), mood=mood)
-    assert ranking[1].terms.mood == pytest.approx(share * DEFAULT_WEIGHTS.mood)
+    assert ranking[1].components.mood == pytest.approx(share * DEFAULT_WEIGHTS.mood)
 
 
 def test_use_raises_importance_and_recency() -> None:
     ranking = ranking_of(candidates_of({}, {"uses": 3}))
     worth = effective_importance(importance=0.5, uses=3)
-    assert ranking[2].terms.importance == pytest.approx(DEFAULT_WEIGHTS.importance * worth)
-    assert ranking[2].terms.recency == pytest.approx(ranking[1].terms.recency * worth / 0.5)
+    assert ranking[2].components.importance == pytest.approx(DEFAULT_WEIGHTS.importance * worth)
+    assert ranking[2].components.recency == pytest.approx(ranking[1].components.recency * worth / 0.5)
     assert list(ranking) == [2, 1]
 
 
@@ -218,14 +220,14 @@ def test_equal_vectors_score_no_meaning() -> None:
     candidates = Candidates.of(candidates_of({"similarity": 0.7}))
     inputs = ScoreInputs(candidates=candidates, reading=EMPTY_QUERY, background=flat)
     ranking = rank(inputs, now=NOW, limit=1)
-    assert ranking[0].terms.meaning == 0
+    assert ranking[0].components.meaning == 0
 
 
 def test_the_best_memory_of_a_place_raises_its_neighbors() -> None:
     shared = [{"session": "a", "position": 4, "words": words} for words in (0.4, 0.2)]
     ranking = ranking_of(candidates_of(*shared, {"session": "a", "position": 5}))
-    assert ranking[3].terms.neighbours == pytest.approx(0.4 * DEFAULT_WEIGHTS.neighbours)
-    assert ranking[1].terms.neighbours == ranking[2].terms.neighbours == 0
+    assert ranking[3].components.neighbours == pytest.approx(0.4 * DEFAULT_WEIGHTS.neighbours)
+    assert ranking[1].components.neighbours == ranking[2].components.neighbours == 0
 
 
 def test_places_of_different_sessions_are_not_neighbors() -> None:
@@ -236,7 +238,7 @@ def test_places_of_different_sessions_are_not_neighbors() -> None:
             {"session": "b", "position": 1},
         )
     )
-    assert ranking[2].terms.neighbours == ranking[3].terms.neighbours == 0
+    assert ranking[2].components.neighbours == ranking[3].components.neighbours == 0
 
 
 def test_every_memory_that_use_can_lift_is_a_contender() -> None:
@@ -309,8 +311,8 @@ def test_heartbeats_raise_no_scores_of_each_other() -> None:
     talk = ranking_of(candidates_of(*({**turn, "session": "talk"} for turn in turns)))
     heartbeats = ranking_of(candidates_of(*({**turn, "session": "heartbeats"} for turn in turns)))
     alone = ranking_of(candidates_of(*turns))
-    assert {number: ranked.terms for number, ranked in heartbeats.items()} == {
-        number: ranked.terms for number, ranked in alone.items()
+    assert {number: ranked.components for number, ranked in heartbeats.items()} == {
+        number: ranked.components for number, ranked in alone.items()
     }
-    assert talk[2].terms.session > heartbeats[2].terms.session
-    assert talk[2].terms.neighbours > heartbeats[2].terms.neighbours == 0
+    assert talk[2].components.session > heartbeats[2].components.session
+    assert talk[2].components.neighbours > heartbeats[2].components.neighbours == 0

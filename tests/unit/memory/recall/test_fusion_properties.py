@@ -65,7 +65,7 @@ def test_scores_are_ordered_bounded_and_never_nan(
     highest = sum(getattr(DEFAULT_WEIGHTS, weight.name) for weight in fields(Weights)) * 4
     for ranked in ranking:
         assert 0 <= ranked.score <= highest
-        assert ranked.score == pytest.approx(ranked.terms.total)
+        assert ranked.score == pytest.approx(ranked.components.total)
     assert [ranked.score for ranked in ranking] == sorted((ranked.score for ranked in ranking), reverse=True)
 
 
@@ -102,8 +102,10 @@ def test_batch_scores_equal_single_scores(candidates: list[Candidate], yearly: b
     for ranked in ranking:
         memory = candidates[ranked.index]
         assert ranked.id == memory.id
-        assert ranked.terms.time == pytest.approx(DEFAULT_WEIGHTS.time * span.nearness(memory.occurred_at))
-        assert ranked.terms.recency == pytest.approx(
+        assert ranked.components.time == pytest.approx(
+            DEFAULT_WEIGHTS.time * span.nearness(memory.occurred_at)
+        )
+        assert ranked.components.recency == pytest.approx(
             DEFAULT_WEIGHTS.recency
             * relevance(
                 importance=effective_importance(importance=memory.importance, uses=memory.uses),
@@ -145,7 +147,7 @@ def test_components_are_bounded_by_weights_in_any_order(
             now=NOW,
             limit=99,
         )
-        return {memory.id: memory.terms.as_dict() for memory in ranking}
+        return {memory.id: memory.components.as_dict() for memory in ranking}
 
     order = list(range(len(candidates)))
     ranking = components_by_id(order, associations)

@@ -45,7 +45,7 @@ def test_an_activated_memory_comes_first_and_fades(mind: Agent) -> None:
     store_memories(mind, *(a_memory(f"Lamp {number}.", session=str(number)) for number in range(2)))
     _, other = memories_of(mind)
     now = datetime.now(UTC)
-    assert [memory.terms.activation for memory in recall_by_words(mind, "lamp")] == [0, 0]
+    assert [memory.components.activation for memory in recall_by_words(mind, "lamp")] == [0, 0]
     with tenant_transaction(mind.tenant_id):
         Activation.objects.create(
             tenant_id=mind.tenant_id,
@@ -56,8 +56,8 @@ def test_an_activated_memory_comes_first_and_fades(mind: Agent) -> None:
         )
     recalled = recall_by_words(mind, "lamp", now=now)
     assert recalled[0].id == other.id
-    assert recalled[0].terms.activation == pytest.approx(0.4 * DEFAULT_WEIGHTS.activation)
-    assert recall_by_words(mind, "lamp", now=now + timedelta(days=1))[0].terms.activation == 0
+    assert recalled[0].components.activation == pytest.approx(0.4 * DEFAULT_WEIGHTS.activation)
+    assert recall_by_words(mind, "lamp", now=now + timedelta(days=1))[0].components.activation == 0
 
 
 def test_memories_of_the_same_mood_come_first(mind: Agent) -> None:
@@ -70,7 +70,7 @@ def test_memories_of_the_same_mood_come_first(mind: Agent) -> None:
     )
     assert [memory.content for memory in recall_by_words(mind, "lamp", mood=-1.0)] == ["Lamp 1.", "Lamp 0."]
     assert [memory.content for memory in recall_by_words(mind, "lamp", mood=0.5)] == ["Lamp 0.", "Lamp 1."]
-    assert not any(memory.terms.mood for memory in recall_by_words(mind, "lamp"))
+    assert not any(memory.components.mood for memory in recall_by_words(mind, "lamp"))
 
 
 @pytest.mark.parametrize("mood", [float("nan"), 1.5, -2.0])
@@ -86,7 +86,7 @@ def test_a_reinforced_memory_comes_first(mind: Agent) -> None:
         MemoryAccess.objects.create(tenant_id=mind.tenant_id, memory_id=other.id, reinforced=5)
     first, second = recall_by_words(mind, "lamp")
     assert first.id == other.id
-    assert first.terms.importance > second.terms.importance
+    assert first.components.importance > second.components.importance
     # The stored importance is the same; the score includes the effect of use.
     assert first.importance == second.importance
 
@@ -116,15 +116,19 @@ def test_a_neighborhood_adds_memories_that_match_no_word(mind: Agent, settings: 
         set_neighbors(mind, keeper, {bread.id: HIGHEST_WEIGHT, old.id: HIGHEST_WEIGHT / 3}, stale=stale)
         recalled = recall_by_words(mind, "lighthouse keeper", limit=3)
         assert [memory.id for memory in recalled] == [keeper.id, bread.id, old.id]
-        assert recalled[1].terms.association == pytest.approx(
-            recalled[0].terms.words * DEFAULT_WEIGHTS.association
+        assert recalled[1].components.association == pytest.approx(
+            recalled[0].components.words * DEFAULT_WEIGHTS.association
         )
-        assert recalled[2].terms.association == pytest.approx(recalled[1].terms.association / 3)
+        assert recalled[2].components.association == pytest.approx(recalled[1].components.association / 3)
     settings.ARBOR_RECALL_WEIGHTS = parse_weights("association=0")
-    assert not any(memory.terms.association for memory in recall_by_words(mind, "lighthouse keeper", limit=3))
+    assert not any(
+        memory.components.association for memory in recall_by_words(mind, "lighthouse keeper", limit=3)
+    )
     set_neighbors(mind, keeper, None)
     settings.ARBOR_RECALL_WEIGHTS = DEFAULT_WEIGHTS
-    assert not any(memory.terms.association for memory in recall_by_words(mind, "lighthouse keeper", limit=3))
+    assert not any(
+        memory.components.association for memory in recall_by_words(mind, "lighthouse keeper", limit=3)
+    )
 
 
 def test_a_neighborhood_adds_no_excluded_memory(mind: Agent, other_mind: Agent) -> None:
@@ -162,4 +166,4 @@ def test_the_weights_of_an_operator_decide_the_order(mind: Agent, settings: Any)
     settings.ARBOR_RECALL_WEIGHTS = parse_weights("importance=0,recency=0")
     assert recall_text(mind, "the lamp")[0].content == "The lamp."
     settings.ARBOR_RECALL_WEIGHTS = parse_weights("importance=5")
-    assert recall_text(mind, "the lamp")[0].terms.importance == pytest.approx(5)
+    assert recall_text(mind, "the lamp")[0].components.importance == pytest.approx(5)
