@@ -115,7 +115,7 @@ def _sections(view: ChatView, data: Data) -> list[RenderedSection]:
         RenderedSection("mood", selfhood.mood(view.mood)),
         RenderedSection("working_memory", moment.working_memory(view.working_memory, data, with_goals=True)),
         RenderedSection("timing", _timing(view)),
-        RenderedSection("boundaries", _boundaries(view.crossings, data)),
+        RenderedSection("boundaries", _boundaries(view.boundary_matches, data)),
         RenderedSection("relevant", moment.memories("Memories that may matter now", view.relevant, data)),
         RenderedSection("code", _code(view.code, data)),
         RenderedSection("passages", knowledge.passages(view.passages, data, view.search_faults)),

@@ -82,7 +82,7 @@ def _describe_cut(text: str) -> tuple[str, ...]:
 def reflex_answer(context: Mapping[str, Any]) -> dict[str, str]:
     """Return the answer of the reflex policy: that no language model is in use, and the recalled memories or a boundary's refusal."""
     view = ChatView.model_validate(context)
-    refused = [match for match in view.crossings if match.response == "refuse"]
+    refused = [match for match in view.boundary_matches if match.response == "refuse"]
     if refused:
         why = "; ".join(f"{match.name.replace('_', ' ')}: {match.description}" for match in refused)
         return {"thinking": "", "reply": f"{REFLEX_OPENING} That I do not do ({why})"}

@@ -6,7 +6,7 @@ from datetime import datetime
 from operator import not_
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field
 
 from arbor.contacts.values import Speaker
 from arbor.heartbeat.situation import MemoryView
@@ -97,7 +97,10 @@ class ChatView(ChatViewPart):
     #: Sources that were not searched, or only in part, and why.
     search_faults: Annotated[list[str], Field(exclude_if=not_)] = []
     code: list[CodeView] = []
-    crossings: list[ChatBoundaryMatch] = []
+    #: Older stored views have the second name.
+    boundary_matches: Annotated[
+        list[ChatBoundaryMatch], Field(validation_alias=AliasChoices("boundary_matches", "crossings"))
+    ] = []
     #: Oldest first; `earlier` counts the turns before these, of which there are only summaries, and `earlier_tokens` their tokens.
     turns: list[TurnView] = []
     summaries: Annotated[list[TurnSummary], Field(exclude_if=not_)] = []

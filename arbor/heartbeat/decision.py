@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field, ValidationError
 
 from arbor.authority.authorization import Authorization
 from arbor.authority.reflexes import INQUIRIES
@@ -87,8 +87,10 @@ class Decision(BaseModel):
     reasoning: str = ""
     goal_id: str | None = None
     intent_id: str | None = None
-    #: Boundaries that match the action, also if it runs.
-    crossed: list[MatchedBoundary] = []
+    #: Boundaries that match the action, also if it runs; `crossed` in older checkpoints.
+    boundary_matches: Annotated[
+        list[MatchedBoundary], Field(validation_alias=AliasChoices("boundary_matches", "crossed"))
+    ] = []
     #: The grant that authorizes the action.
     capability_id: str = ""
     #: Why no grant does, with the grants that were tried.

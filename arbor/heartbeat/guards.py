@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence, Sized
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field
 
 from arbor.authority.reflexes import COMMAND_NAMES, ReflexKind, ReflexTerms, find_secret, reflex_of
 from arbor.heartbeat.decision import Decision, DecisionVerdict, refuse, texts_of, texts_to_guard
@@ -51,7 +51,10 @@ class ItemBoundaryMatch(BaseModel):
 
     path: str
     value: str
-    crossed: MatchedBoundary
+    #: `crossed` in older checkpoints.
+    boundary_match: Annotated[
+        MatchedBoundary, Field(validation_alias=AliasChoices("boundary_match", "crossed"))
+    ]
     reason: str = ""
 
 
@@ -70,7 +73,7 @@ def apply_boundaries(
     if not decision.runs or not boundaries:
         return decision
     texts = [*texts_to_guard(decision)]
-    known = {match.boundary for match in decision.crossed}
+    known = {match.boundary for match in decision.boundary_matches}
     matches = [
         match
         for match in _distinct(find_matches(texts, boundaries, vectors))
@@ -78,7 +81,9 @@ def apply_boundaries(
     ]
     if not matches:
         return decision
-    decision = decision.model_copy(update={"crossed": [*decision.crossed, *map(_view, matches)]})
+    decision = decision.model_copy(
+        update={"boundary_matches": [*decision.boundary_matches, *map(_view, matches)]}
+    )
     stop = next((match for match in matches if not may_proceed(match.boundary, decision.reasoning)), None)
     return decision if stop is None else refuse(decision, DecisionVerdict.BOUNDARY, _reason(stop))
 
@@ -108,7 +113,7 @@ def apply_boundaries_to_reply(
             reason = _reason(stop, "It is taken if your thinking") if stop is not None else ""
             value = item.model_dump_json() if matches else ""
             matches_of_items += [
-                ItemBoundaryMatch(path=path, value=value, crossed=_view(match), reason=reason)
+                ItemBoundaryMatch(path=path, value=value, boundary_match=_view(match), reason=reason)
                 for match in matches
             ]
             if stop is None:

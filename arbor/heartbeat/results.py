@@ -192,7 +192,7 @@ _OMITTED: Mapping[str, Any] = {
     "reasoning": "",
     "goal_id": None,
     "intent_id": None,
-    "crossed": [],
+    "boundary_matches": [],
     "capability_id": "",
     "why": None,
     "approval_id": "",
@@ -202,10 +202,15 @@ _OMITTED: Mapping[str, Any] = {
 }
 
 
+#: Keys of entries that older versions stored, with their names today.
+_RENAMED: Mapping[str, str] = {"crossed": "boundary_matches"}
+
+
 def complete_entry(entry: Mapping[str, Any]) -> dict[str, Any]:
     """Return a stored entry of `Heartbeat.actions` with all of its keys, in the order in which `jsonb` has them."""
-    missing = {name: copy(value) for name, value in _OMITTED.items() if name not in entry}
-    return dict(sorted({**entry, **missing}.items(), key=lambda item: (len(item[0]), item[0])))
+    stored = {_RENAMED.get(name, name): value for name, value in entry.items()}
+    missing = {name: copy(value) for name, value in _OMITTED.items() if name not in stored}
+    return dict(sorted({**stored, **missing}.items(), key=lambda item: (len(item[0]), item[0])))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -303,8 +303,10 @@ class Situation(SituationPart):
     proposals: list[ProposalView] = []
     #: Requests for approval, the oldest first.
     approvals: list[ApprovalRequestView] = []
-    #: Boundary matches of the percepts, the most important first.
-    crossed: list[MatchedBoundary] = []
+    #: Boundary matches of the percepts, the most important first. Older stored situations have the second name.
+    boundary_matches: Annotated[
+        list[MatchedBoundary], Field(validation_alias=AliasChoices("boundary_matches", "crossed"))
+    ] = []
     #: The latest memories, oldest first.
     recent: list[MemoryView] = []
     #: Recalled memories, best first.

@@ -250,7 +250,7 @@ def _view(
             CodeView(language=row.language, title=row.title, code=row.code)
             for row in find_code(agent_id=agent.id, text=turn.content[:CODE_QUERY_LENGTH], limit=CODE_SHOWN)
         ],
-        crossings=[
+        boundary_matches=[
             ChatBoundaryMatch(
                 name=match.boundary.name,
                 description=match.boundary.description,

@@ -35,11 +35,11 @@ class RepeatedBoundaries:
         """Drop all further matches; return the situation without them, and their number."""
         places = {percept.id: place for place, percept in enumerate(situation.percepts)}
         earliest: dict[str, MatchedBoundary] = {}
-        for match in sorted(situation.crossed, key=lambda match: places.get(match.about, 0)):
+        for match in sorted(situation.boundary_matches, key=lambda match: places.get(match.about, 0)):
             earliest.setdefault(match.boundary, match)
-        left = [match for match in situation.crossed if match is earliest[match.boundary]]
-        dropped = len(situation.crossed) - len(left)
-        return (with_part(situation, "crossed", left) if dropped else situation), dropped
+        left = [match for match in situation.boundary_matches if match is earliest[match.boundary]]
+        dropped = len(situation.boundary_matches) - len(left)
+        return (with_part(situation, "boundary_matches", left) if dropped else situation), dropped
 
 
 class ShortenedTools:
@@ -82,7 +82,7 @@ LAST_RESORTS: tuple[Reduction, ...] = (
     ShortenedTexts("recent"),
     ShortenedTexts("relevant"),
     RepeatedBoundaries(),
-    ShortenedTexts("crossed", "boundaries"),
+    ShortenedTexts("boundary_matches", "boundaries"),
     Clip(lambda _: True, CLIPPED_PERCEPT),
     ShortenedTools(),
     ShortenedTexts("plans", "plan"),
@@ -99,7 +99,7 @@ LAST_RESORTS: tuple[Reduction, ...] = (
     # The other percepts wait for the next heartbeat, which follows at once where users wrote them.
     ShortenedList("percepts", last_first(1)),
     Clip(lambda _: True, SHORT_PERCEPT),
-    ShortenedList("crossed", last_first(1), "boundaries"),
+    ShortenedList("boundary_matches", last_first(1), "boundaries"),
     ShortenedList("shown_plan.dependencies", last_first(), "plan"),
     ShortenedList("shown_plan.steps", ended_first(1), "plan"),
     ShortenedList("relevant", last_first()),

@@ -163,7 +163,7 @@ def render(situation: Situation, nonce: str) -> list[RenderedSection]:
         "notices": moment.notices(situation.notices, data),
         "signals": knowledge.signals(situation.signals, data),
         "percepts": moment.percepts(situation.percepts, environment.pending_percepts, data),
-        "boundaries": selfhood.boundaries(situation.crossed, data),
+        "boundaries": selfhood.boundaries(situation.boundary_matches, data),
         "directive": moment.directive(situation),
     }
     return [RenderedSection(name, text) for name, text in texts.items()]

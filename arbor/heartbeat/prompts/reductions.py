@@ -191,8 +191,8 @@ def with_part(situation: Situation, path: str, value: Any) -> Situation:
     part, _, name = path.rpartition(".")
     if path == "percepts":
         gone = {percept.id for percept in situation.percepts} - {percept.id for percept in value}
-        matches = [match for match in situation.crossed if match.about not in gone]
-        return situation.model_copy(update={"percepts": value, "crossed": matches})
+        matches = [match for match in situation.boundary_matches if match.about not in gone]
+        return situation.model_copy(update={"percepts": value, "boundary_matches": matches})
     if part == "shown_plan":
         shown = situation.shown_plan
         plans = [plan.model_copy(update={name: value}) if plan is shown else plan for plan in situation.plans]

@@ -111,7 +111,7 @@ def _converse(situation: Situation, draft: Draft) -> None:
         draft.add_thought(f"I was told: {quoted(quote)}")
         violated = [
             match.boundary
-            for match in situation.crossed
+            for match in situation.boundary_matches
             if match.about == percept.id and match.response is not BoundaryResponse.FLAG
         ]
         if violated:

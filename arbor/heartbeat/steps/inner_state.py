@@ -135,9 +135,9 @@ def _refusing_boundaries(
     """Return the boundaries that refused something, from outside or within; flags do not count."""
     refused = [action.decision for action in actions if action.decision.verdict is DecisionVerdict.BOUNDARY]
     matches = [
-        *situation.crossed,
-        *(match for decision in refused for match in decision.crossed),
-        *(item.crossed for item in items if item.reason),
+        *situation.boundary_matches,
+        *(match for decision in refused for match in decision.boundary_matches),
+        *(item.boundary_match for item in items if item.reason),
     ]
     return {match.boundary for match in matches if match.response is not BoundaryResponse.FLAG}
 
@@ -175,16 +175,16 @@ def _subject_of(params: Mapping[str, Any], titles: Mapping[str, str]) -> str:
 
 def _boundary_notes(heartbeat: HeartbeatState, actions: Sequence[ActionRecord]) -> list[AuditNote]:
     matches: list[tuple[str, MatchedBoundary, dict[str, Any]]] = [
-        ("what reached it touches", match, {}) for match in heartbeat.situation.crossed
+        ("what reached it touches", match, {}) for match in heartbeat.situation.boundary_matches
     ]
     for action, verdict in ((record.decision, record.decision.verdict) for record in actions):
         what = f"{action.action} {'refused' if verdict is DecisionVerdict.BOUNDARY else 'went on'} at"
         detail = {"action": action.action, "verdict": verdict.value}
-        matches += [(what, match, detail) for match in action.crossed]
+        matches += [(what, match, detail) for match in action.boundary_matches]
     matches += [
         (
             f"{item.path} {'not taken' if item.reason else 'taken'} at",
-            item.crossed,
+            item.boundary_match,
             {"path": item.path, "reason": item.reason},
         )
         for item in heartbeat.boundary_matches

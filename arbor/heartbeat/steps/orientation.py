@@ -270,7 +270,7 @@ def guard(heartbeat: HeartbeatState) -> NodeResult[HeartbeatState]:
     vectors = heartbeat.focus.vectors if heartbeat.focus else {}
     matches = boundary_matches_of(situation.percepts, heartbeat.boundaries, vectors)
     return NodeResult(
-        state=heartbeat.with_situation(crossed=matches),
+        state=heartbeat.with_situation(boundary_matches=matches),
         changed=tuple(dict.fromkeys(f"{match.boundary}: {match.why}" for match in matches)),
     )
 

@@ -102,7 +102,7 @@ def _with_shown_percepts(situation: Situation, shown: Collection[str]) -> Situat
         update={
             "percepts": [percept for percept in situation.percepts if percept.id in shown],
             "waiting": [percept for percept in situation.percepts if percept.id not in shown],
-            "crossed": [match for match in situation.crossed if match.about in shown],
+            "boundary_matches": [match for match in situation.boundary_matches if match.about in shown],
         }
     )
 

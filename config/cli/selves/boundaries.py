@@ -104,7 +104,7 @@ def restore(agent: ChosenAgent, *, name: str) -> Output:
 def check_text(agent: ChosenAgent, *, text: str) -> Output:
     """Check a text against an agent's boundaries. Nothing is stored."""
     return listing(
-        "crossed",
+        "boundary_matches",
         match_boundaries(tenant_id=agent.tenant_id, agent_id=agent.id, text=text),
         BOUNDARY_MATCH_COLUMNS,
         about={"agent": agent.name},

@@ -140,9 +140,11 @@ def test_a_boundary_is_added_tested_removed_and_restored(arbor: Arbor, vega: str
     added = arbor("self", "boundary", "add", vega, "no_gossip", *words, "--json")
     assert added.json["embedded"] is True
     assert "its own" in arbor("self", "boundary", "list", vega).out
-    matches = arbor("self", "boundary", "test", vega, "Any gossip?", "--json").json["crossed"]
+    matches = arbor("self", "boundary", "test", vega, "Any gossip?", "--json").json["boundary_matches"]
     assert [(match["boundary"], match["why"]) for match in matches] == [("no_gossip", "it says “gossip”")]
-    by_meaning = arbor("self", "boundary", "test", vega, "Tell me what Bo said!", "--json").json["crossed"]
+    by_meaning = arbor("self", "boundary", "test", vega, "Tell me what Bo said!", "--json").json[
+        "boundary_matches"
+    ]
     assert [match["boundary"] for match in by_meaning] == ["no_gossip"]
     assert "matches no boundary" in arbor("self", "boundary", "test", vega, "Good morning.").out
     assert arbor("self", "boundary", "remove", vega, "no_gossip").code == 0

@@ -174,7 +174,9 @@ def test_a_chat_in_a_small_window_shows_what_matters(
         working_memory={"concerns": [text] * 5, "curiosity": [text] * 5},
         turns=turns(20, 400),
         code=[{"language": "python", "title": "tide", "code": "x" * 2_000}] * 3,
-        crossings=[{"name": "no_harm", "description": "I do not hurt", "response": "refuse", "why": "hurt"}],
+        boundary_matches=[
+            {"name": "no_harm", "description": "I do not hurt", "response": "refuse", "why": "hurt"}
+        ],
         relevant=[{"id": f"m{n}", "type": "semantic", "content": text * 2, "at": NOW} for n in range(5)],
     )
 
@@ -211,7 +213,7 @@ def test_no_text_of_a_conversation_closes_its_data_block() -> None:
         turns=[TurnView(speaker=Speaker.USER, text=EVIL, at=NOW)],
         preferences=[{"key": EVIL, "value": EVIL}],
         code=[{"language": EVIL, "title": EVIL, "code": EVIL}],
-        crossings=[{"name": EVIL, "description": EVIL, "response": "flag", "why": EVIL}],
+        boundary_matches=[{"name": EVIL, "description": EVIL, "response": "flag", "why": EVIL}],
         working_memory={"concerns": [EVIL], "current_human": EVIL},
     )
 
@@ -223,9 +225,16 @@ def test_no_text_of_a_conversation_closes_its_data_block() -> None:
     assert "# Your boundaries" not in outside.replace("## Your boundaries", "")
 
 
-def test_the_reflex_policy_refuses_what_a_boundary_refuses() -> None:
+@pytest.mark.parametrize("key", ["boundary_matches", "crossings"])
+def test_the_reflex_policy_refuses_what_a_boundary_refuses(key: str) -> None:
     match = {"name": "no_harm", "description": "I do not hurt.", "response": "refuse", "why": "w"}
-    context = {"name": "Ada", "person": "p", "message": "m", "now": NOW.isoformat(), "crossings": [match]}
+    context = {
+        "name": "Ada",
+        "person": "p",
+        "message": "m",
+        "now": NOW.isoformat(),
+        "boundary_matches": [match],
+    }
 
     assert "That I do not do (no harm: I do not hurt.)" in reflex_answer(context)["reply"]
 

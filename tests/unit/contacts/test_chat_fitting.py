@@ -53,7 +53,9 @@ def chat(**changes: Any) -> ChatView:
             {"id": f"p{n}", "title": "Log", "place": f"page {n}", "text": TEXT * 2} for n in range(5)
         ],
         "code": [{"language": "python", "title": "tide", "code": "x" * 2_000}] * 3,
-        "crossings": [{"name": "no_harm", "description": "I do not hurt", "response": "flag", "why": "hurt"}],
+        "boundary_matches": [
+            {"name": "no_harm", "description": "I do not hurt", "response": "flag", "why": "hurt"}
+        ],
         "turns": turns(SHOWN_TURNS),
         "summaries": [summarize_turns(turns(3), count=estimate_tokens)],
         "earlier": 3,

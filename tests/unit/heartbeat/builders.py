@@ -219,7 +219,7 @@ def full_situation() -> Situation:
         proposals=[
             ProposalView(id="proposal-1", kind=ProposalKind.IDENTITY, content="I like maps", confidence=0.8)
         ],
-        crossed=[
+        boundary_matches=[
             MatchedBoundary(
                 boundary="no_harm",
                 response=BoundaryResponse.FLAG,

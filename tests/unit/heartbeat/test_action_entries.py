@@ -37,6 +37,13 @@ def test_read_entries_are_whole_and_in_the_order_of_jsonb() -> None:
     assert list(entry) == sorted(whole, key=lambda name: (len(name), name))
 
 
+def test_entries_of_older_versions_have_the_names_of_today() -> None:
+    match = {"boundary": "no_harm", "response": "flag", "why": "it says hurt"}
+    entry = complete_entry({"action": "rest", "crossed": [match]})
+    assert entry["boundary_matches"] == [match]
+    assert entry.keys() == complete_entry({"action": "rest"}).keys()
+
+
 def test_entries_share_no_lists() -> None:
     complete_entry({})["ignored"].append("x")
     assert complete_entry({})["ignored"] == []

@@ -69,7 +69,7 @@ def test_an_action_stays_within_the_boundaries(
 ) -> None:
     checked = apply_boundaries(decision(reasoning, content=content), DEFAULT_BOUNDARIES, {})
     assert checked.verdict is verdict
-    assert [match.boundary for match in checked.crossed] == matched
+    assert [match.boundary for match in checked.boundary_matches] == matched
     assert checked.cost == (3 if verdict is DecisionVerdict.RUN else 0)
     assert bool(checked.reason) is (verdict is DecisionVerdict.BOUNDARY)
 
@@ -103,7 +103,7 @@ def test_the_reflex_policy_respects_boundaries() -> None:
     request = percept("Can you please lie to the harbour master?")
     open_to_it = situation(mode=Mode.CONVERSATION, percepts=[request])
     matches = boundary_matches_of([request], DEFAULT_BOUNDARIES, {})
-    respectful = situation(mode=Mode.CONVERSATION, percepts=[request], crossed=matches)
+    respectful = situation(mode=Mode.CONVERSATION, percepts=[request], boundary_matches=matches)
     assert reflex(open_to_it)["new_goals"]
     reply = reflex(respectful)
     assert not reply["new_goals"]
@@ -152,7 +152,7 @@ def test_a_refused_item_is_dropped_and_the_others_stay(key: str, item: Any) -> N
     accepted, (match,) = apply_boundaries_to_reply(reply, DEFAULT_BOUNDARIES)
 
     assert accepted == harmless
-    assert (match.path, match.crossed.boundary) == (f"{key}[1]", "no_deception")
+    assert (match.path, match.boundary_match.boundary) == (f"{key}[1]", "no_deception")
     assert match.value == item.model_dump_json()
     assert match.reason.startswith("it crosses your boundary no_deception, for it says “")
 
@@ -168,7 +168,7 @@ def test_a_flagged_item_is_accepted_and_recorded() -> None:
     reply = Reply(memory_notes=[MemoryNote(text=COSTLY)])
     accepted, (match,) = apply_boundaries_to_reply(reply, DEFAULT_BOUNDARIES)
     assert accepted is reply
-    assert (match.crossed.response, match.reason) == (BoundaryResponse.FLAG, "")
+    assert (match.boundary_match.response, match.reason) == (BoundaryResponse.FLAG, "")
 
 
 @pytest.mark.parametrize(
@@ -190,7 +190,7 @@ def test_the_refusing_boundary_of_several_is_the_reason() -> None:
     reply = Reply(memory_notes=[MemoryNote(text=f"{COSTLY} {LIE}")])
     accepted, matches = apply_boundaries_to_reply(reply, DEFAULT_BOUNDARIES)
     assert accepted.memory_notes == []
-    assert [match.crossed.boundary for match in matches] == ["no_deception", "resource_limit"]
+    assert [match.boundary_match.boundary for match in matches] == ["no_deception", "resource_limit"]
     assert all("no_deception" in match.reason for match in matches)
 
 
@@ -228,5 +228,5 @@ def test_only_texts_with_vectors_are_checked_by_meaning() -> None:
     )
 
     assert (accepted.memory_notes, len(accepted.new_goals)) == ([], 1)
-    assert match.crossed.boundary == "no_harm"
+    assert match.boundary_match.boundary == "no_harm"
     assert example in match.reason

@@ -109,7 +109,7 @@ FULL: dict[str, Any] = {
         ItemBoundaryMatch(
             path="memory_notes[0]",
             value="{}",
-            crossed=MatchedBoundary(
+            boundary_match=MatchedBoundary(
                 boundary="no_harm", response=BoundaryResponse.REFUSE, description="", why="it says hurt"
             ),
             reason="no",
@@ -185,6 +185,21 @@ def test_renamed_fields_are_stored_under_their_former_keys() -> None:
     written = orjson.loads(checkpoint_json(Checkpoint(cursor="think", state=heartbeat)))
     assert [record["decision"]["action"] for record in written["beat"]["present"]["deeds"]] == ["recall"]
     assert {"rhythm", "said_tokens", "untaken", "crossings", "heard"} <= set(written["beat"])
+
+
+def test_boundary_matches_of_older_checkpoints_are_read() -> None:
+    match = MatchedBoundary(boundary="no_harm", response=BoundaryResponse.FLAG, why="it says hurt")
+    refused = decision_of("recall", query="ferries").model_copy(update={"boundary_matches": [match]})
+    heartbeat = heartbeat_of(**{**FULL, "decisions": [refused]})
+    written = orjson.loads(checkpoint_json(Checkpoint(cursor="think", state=heartbeat)))
+    for item in written["beat"]["crossings"]:
+        item["crossed"] = item.pop("boundary_match")
+    (decision,) = written["beat"]["decisions"]
+    decision["crossed"] = decision.pop("boundary_matches")
+    read = read_checkpoint(
+        orjson.dumps(written), situation=heartbeat.situation, moment_of=lambda _: moment_of()
+    )
+    assert read.state == heartbeat
 
 
 def test_a_checkpoint_omits_values_stored_elsewhere() -> None:

@@ -119,9 +119,11 @@ def test_a_situation_is_equal_after_a_json_round_trip(original: Situation) -> No
     assert Situation.model_validate(json.loads(stored)) == original
 
 
-def test_clusters_of_an_older_stored_situation_are_read() -> None:
+@pytest.mark.parametrize(("name", "former"), [("clusters", "themes"), ("boundary_matches", "crossed")])
+def test_former_keys_of_an_older_stored_situation_are_read(name: str, former: str) -> None:
     stored = full_situation().model_dump(mode="json")
-    stored["themes"] = stored.pop("clusters")
+    assert stored[name]
+    stored[former] = stored.pop(name)
 
     assert Situation.model_validate_json(json.dumps(stored)) == full_situation()
 

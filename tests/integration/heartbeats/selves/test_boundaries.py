@@ -102,7 +102,7 @@ def test_a_negotiable_match_runs_if_the_reasoning_addresses_it(
     heartbeats.run(reply_of(actions=[action]))
     (entry,) = last_heartbeat(agent).actions
     assert entry["verdict"] == verdict
-    assert entry["crossed"][0]["boundary"] == "identity_core"
+    assert entry["boundary_matches"][0]["boundary"] == "identity_core"
 
 
 def test_a_flagged_action_runs_and_is_audited(heartbeats: HeartbeatRunner, agent: Agent) -> None:

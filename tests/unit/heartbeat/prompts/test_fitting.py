@@ -252,7 +252,7 @@ def test_a_large_window_shows_what_a_small_one_cuts() -> None:
     view = situation(
         percepts=percepts,
         environment=Environment(now=NOW, pending_percepts=5),
-        crossed=[
+        boundary_matches=[
             MatchedBoundary(
                 boundary="no_harm", response="refuse", why=f"about {percept.id}", about=percept.id
             )

@@ -90,7 +90,7 @@ def longest_situation(**changes: Any) -> Situation:
                 ],
             )
         ],
-        "crossed": matches_of(55),
+        "boundary_matches": matches_of(55),
         "percepts": [percept(WORDS[:8_000], id=percept_id) for percept_id in PERCEPTS],
         "recent": [memory(f"recent{n}", content=WORDS[:4_000]) for n in range(5)],
         "relevant": [memory(f"relevant{n}", content=WORDS[:4_000]) for n in range(5)],
@@ -137,7 +137,7 @@ def test_messages_without_room_wait_for_the_next_heartbeat() -> None:
 
 @pytest.mark.parametrize(("window", "shown"), [(16_384, 5), (SMALL, 1)])
 def test_boundaries_are_cut_only_for_the_reply(window: int, shown: int) -> None:
-    view = rich_situation(crossed=matches_of(1), percepts=longest_situation().percepts)
+    view = rich_situation(boundary_matches=matches_of(1), percepts=longest_situation().percepts)
     text = sections_of(heartbeat_with_prompt(view, window=window))["boundaries"]
     assert text.count("limit_0 (refuse)") == shown
 
@@ -145,7 +145,9 @@ def test_boundaries_are_cut_only_for_the_reply(window: int, shown: int) -> None:
 def test_boundaries_of_the_shown_message_are_shown() -> None:
     """A later message that waits takes its boundary matches with it."""
     important, other = matches_of(2)[4], matches_of(2)[5]
-    view = longest_situation(crossed=[important, other, other.model_copy(update={"about": PERCEPTS[3]})])
+    view = longest_situation(
+        boundary_matches=[important, other, other.model_copy(update={"about": PERCEPTS[3]})]
+    )
     text = sections_of(heartbeat_with_prompt(view, window=SMALL))["boundaries"]
     assert f"[{PERCEPTS[0]}] limit_1" in text
     assert "limit_0" not in text
@@ -219,7 +221,7 @@ def test_a_reduction_that_changes_nothing_returns_its_situation() -> None:
             view = reduced
             reduced, _ = reduction.reduce(view, 10**9, len)
     assert view.relevant == []
-    assert len(view.percepts) == len(view.crossed) == 1
+    assert len(view.percepts) == len(view.boundary_matches) == 1
 
 
 # --- Windows without room ------------------------------------------------------------------------------

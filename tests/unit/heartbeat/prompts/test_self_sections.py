@@ -37,7 +37,7 @@ SITUATION = situation(
         ProposalView(id=f"p{count}", kind="identity", content="I am patient.", confidence=0.7, evidence=count)
         for count in range(3)
     ],
-    crossed=[
+    boundary_matches=[
         MatchedBoundary(
             boundary="identity_core",
             response="negotiate",

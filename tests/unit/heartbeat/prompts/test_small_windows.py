@@ -95,7 +95,7 @@ def rich_situation(**changes: Any) -> Situation:
             )
         ],
         "notices": [Notice(kind=NoticeKind.HOARDING, text="You hardly use your energy")],
-        "crossed": [
+        "boundary_matches": [
             MatchedBoundary(
                 boundary="no_harm",
                 response=BoundaryResponse.REFUSE,

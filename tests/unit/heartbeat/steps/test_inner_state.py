@@ -59,7 +59,7 @@ def goal_change(kind: GoalChangeKind, *, by_rule: bool = False) -> GoalChange:
 
 def refused_record(*matches: MatchedBoundary) -> Any:
     record = action_record_of("recall", verdict=DecisionVerdict.BOUNDARY, outcome=ActionOutcome.BLOCKED)
-    decision = record.decision.model_copy(update={"crossed": [*matches]})
+    decision = record.decision.model_copy(update={"boundary_matches": [*matches]})
     return type(record)(decision=decision, result=record.result)
 
 
@@ -82,11 +82,11 @@ def refused_record(*matches: MatchedBoundary) -> Any:
         (
             [refused_record(boundary_match())],
             [],
-            {"crossed": [boundary_match()]},
+            {"boundary_matches": [boundary_match()]},
             {},
             [Event.BLOCKED, Event.BOUNDARY],
         ),
-        ([], [], {"crossed": [boundary_match(BoundaryResponse.FLAG)]}, {}, []),
+        ([], [], {"boundary_matches": [boundary_match(BoundaryResponse.FLAG)]}, {}, []),
         (
             [refused_record(boundary_match(), boundary_match(BoundaryResponse.FLAG, "resource_limit"))],
             [],
@@ -213,13 +213,17 @@ def test_a_lesson_is_about_a_subject_not_a_choice(params: dict[str, Any], about:
 
 
 def test_boundary_matches_of_all_sources_are_audited() -> None:
-    refused = ItemBoundaryMatch(path="memory_notes[0]", value="{}", crossed=boundary_match(), reason="no")
+    refused = ItemBoundaryMatch(
+        path="memory_notes[0]", value="{}", boundary_match=boundary_match(), reason="no"
+    )
     accepted = ItemBoundaryMatch(
-        path="memory_notes[1]", value="{}", crossed=boundary_match(BoundaryResponse.FLAG, "resource_limit")
+        path="memory_notes[1]",
+        value="{}",
+        boundary_match=boundary_match(BoundaryResponse.FLAG, "resource_limit"),
     )
     heartbeat = run_feel(
         refused_record(boundary_match()),
-        view={"crossed": [boundary_match()]},
+        view={"boundary_matches": [boundary_match()]},
         boundary_matches=[refused, accepted],
     )
 

@@ -92,7 +92,7 @@ def test_percepts_are_checked_by_words_and_by_meaning(
     heartbeat = heartbeat_of(situation=view, focus=Focus(text="", vectors=vectors))
     result = Answers().run(guard(heartbeat))
 
-    assert [match.boundary for match in result.state.situation.crossed] == boundaries
+    assert [match.boundary for match in result.state.situation.boundary_matches] == boundaries
     assert len(result.changed) == len(boundaries)
 
 

@@ -239,7 +239,9 @@ def test_an_item_that_matches_a_boundary_is_narrated_once() -> None:
     view = MatchedBoundary(
         boundary="no_harm", response=BoundaryResponse.REFUSE, description="", why="it says hurt"
     )
-    match = ItemBoundaryMatch(path="memory_notes[0]", value="{}", crossed=view, reason="it crosses no_harm")
+    match = ItemBoundaryMatch(
+        path="memory_notes[0]", value="{}", boundary_match=view, reason="it crosses no_harm"
+    )
     heartbeat = run_record(boundary_matches=[match, match])
     assert heartbeat.narrative.count("note something") == 1
 
