@@ -144,7 +144,7 @@ class LoadedAgent:
     energy: float
     energy_terms: EnergyTerms
     ticks_left: int
-    beats: int
+    heartbeats: int
     nops: int
     working_memory: WorkingMemory
     goals: Sequence[GoalView]
@@ -159,7 +159,7 @@ class LoadedAgent:
     drives: Sequence[DriveView]
     mood: MoodView
     #: Heartbeats since the agent met something new.
-    stale_beats: int
+    stale_heartbeats: int
     peers: Sequence[PeerView]
     preferences: Sequence[PreferenceView]
     capabilities: Sequence[ActionTallyView]

@@ -124,7 +124,7 @@ WITH counted AS (
 SELECT count(*) FROM counted c JOIN agents_agentstate s ON s.agent_id = c.agent_id
 WHERE c.energy_end <> c.energy_start - c.cost
     OR c.number_before = c.number - 1 AND c.energy_start <> least(20, c.before + 10)
-    OR c.number = s.beats AND s.energy <> c.energy_end
+    OR c.number = s.heartbeats AND s.energy <> c.energy_end
 """,
     ),
     Check(
@@ -133,7 +133,7 @@ WHERE c.energy_end <> c.energy_start - c.cost
         statement="""
 SELECT count(*) FROM agents_agent a
 LEFT JOIN LATERAL (
-    SELECT coalesce(sum(u.beats), 0) AS heartbeats, coalesce(sum(u.calls), 0) AS calls, coalesce(sum(u.tokens), 0) AS tokens
+    SELECT coalesce(sum(u.heartbeats), 0) AS heartbeats, coalesce(sum(u.calls), 0) AS calls, coalesce(sum(u.tokens), 0) AS tokens
     FROM calls_dailyusage u WHERE u.agent_id = a.id
 ) used ON true
 LEFT JOIN LATERAL (

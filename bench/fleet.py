@@ -33,7 +33,7 @@ SELECT (SELECT count(*) FROM (SELECT 1 FROM heartbeats_heartbeat WHERE status = 
             HAVING count(*) > 1) slots)
     + (SELECT count(*) FROM (SELECT 1 FROM memories_memory WHERE session = 'heartbeats' GROUP BY source
             HAVING count(*) > 1) memories)
-    + (SELECT count(*) FROM agents_agentstate s WHERE s.beats <> (SELECT count(*) FROM heartbeats_heartbeat h
+    + (SELECT count(*) FROM agents_agentstate s WHERE s.heartbeats <> (SELECT count(*) FROM heartbeats_heartbeat h
             WHERE h.agent_id = s.agent_id AND h.status = 'done'))
 """
 

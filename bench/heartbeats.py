@@ -102,7 +102,7 @@ def measure(
         "doubled": doubled,
         "lone_ms_p50": quantile(alone, 0.5),
         "lone_ms_p95": quantile(alone, 0.95),
-        "lone_beats": len(alone),
+        "lone_heartbeats": len(alone),
     }
 
 
@@ -134,19 +134,19 @@ def _measure_load(fleet: Fleet, *, agents: int, seconds: float, heartbeats: int 
     )
     return {
         "seconds": round(took_s, 1),
-        "beats_per_s": round(counts["completed"] / took_s, 1),
+        "heartbeats_per_s": round(counts["completed"] / took_s, 1),
         **_own_times(database, window),
         **_turns(database, window, done),
-        "queries_per_beat": round(
+        "queries_per_heartbeat": round(
             sum(statement.calls for statement in sent if not is_control(statement)) / done, 1
         ),
-        "transactions_per_beat": round(_calls(sent, "COMMIT") / done, 1),
-        "wal_kb_per_beat": round((wal_after - wal_before) / 1024 / done, 1),
+        "transactions_per_heartbeat": round(_calls(sent, "COMMIT") / done, 1),
+        "wal_kb_per_heartbeat": round((wal_after - wal_before) / 1024 / done, 1),
         # A part of that: written by the statements that make agents due, which an installation does not need.
         "wal_kb_of_making_due": round(own_wal / 1024 / done, 1),
         "wal_by_relation": written_by,
         "claim_ms_per_agent": claim_ms(sent),
-        "cpu_ms_per_beat": {
+        "cpu_ms_per_heartbeat": {
             name: round((cpu_after[name] - cpu_before[name]) * 1000 / done, 2) for name in cpu_after
         },
         **counts,
@@ -179,15 +179,15 @@ def _own_times(database: psycopg.Connection[Any], window: _Window) -> dict[str, 
         sums[name] = sum(times)
     if sums[_SHARE]:
         # A share is the elapsed time divided by the size of the batch, so the quotient of the sums is the effective size.
-        figures["beats_per_batch"] = round(sums[_ELAPSED] / sums[_SHARE], 2)
+        figures["heartbeats_per_batch"] = round(sums[_ELAPSED] / sums[_SHARE], 2)
     return figures
 
 
 def _turns(database: psycopg.Connection[Any], window: _Window, done: int) -> dict[str, Any]:
     turns = dict(database.execute(_TURNS, [window.since, window.until]).fetchall())
     return {
-        "beats_by_turns": {str(number): count for number, count in turns.items()},
-        "calls_per_beat": round(sum(number * count for number, count in turns.items()) / done, 2),
+        "heartbeats_by_turns": {str(number): count for number, count in turns.items()},
+        "calls_per_heartbeat": round(sum(number * count for number, count in turns.items()) / done, 2),
     }
 
 

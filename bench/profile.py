@@ -171,7 +171,7 @@ def measure(
     return {
         "agents": agents,
         "memories": memories,
-        "beats": done,
+        "heartbeats": done,
         "failed": failed[0],
         "turns": {str(number): count for number, count in turns.items()},
         "batch": batch,

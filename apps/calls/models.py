@@ -169,7 +169,7 @@ class DailyUsage(TenantModel):
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     agent = TenantForeignKey(Agent, related_name="+")
     day = models.DateField()
-    beats = models.PositiveIntegerField(default=0, db_default=0)
+    heartbeats = models.PositiveIntegerField(default=0, db_default=0)
     calls = models.PositiveIntegerField(default=0, db_default=0)
     tokens = models.PositiveBigIntegerField(default=0, db_default=0)
     cost_usd = models.DecimalField(max_digits=14, decimal_places=8, default=0, db_default=0)
@@ -189,7 +189,7 @@ class DailyUsage(TenantModel):
         ]
 
     def __str__(self) -> str:
-        return f"{self.day}: {self.beats} heartbeats, {self.tokens} tokens"
+        return f"{self.day}: {self.heartbeats} heartbeats, {self.tokens} tokens"
 
 
 class TokenRatio(TenantModel):

@@ -46,7 +46,7 @@ def resume_tenant(*, slug: str, actor: str) -> Tenant:
 def limit_tenant(*, slug: str, limits: Mapping[str, int | Decimal | None], actor: str) -> Tenant:
     """Change a tenant's daily limits (UTC); None is no limit. Agents halted by a lower limit resume.
 
-    `limits` are daily_beats, daily_tokens, daily_usd; unnamed ones stay. Raises NotFound, Invalid.
+    `limits` are daily_heartbeats, daily_tokens, daily_usd; unnamed ones stay. Raises NotFound, Invalid.
     """
     check_daily_limits(limits)
     with transaction.atomic(using=OPS):

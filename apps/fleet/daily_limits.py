@@ -17,7 +17,7 @@ from arbor.heartbeat.usage import BudgetLevel
 #: The daily limits of agents and tenants: the unit of each, and its largest value by the size of the columns.
 LIMITS: Mapping[str, tuple[str, int]] = MappingProxyType(
     {
-        "daily_beats": ("heartbeats", 2**31 - 1),
+        "daily_heartbeats": ("heartbeats", 2**31 - 1),
         "daily_tokens": ("tokens", 10**15),
         "daily_usd": ("US dollars", 10**8 - 1),
     }

@@ -40,7 +40,7 @@ FIELDS = (
     "active_until",
     "time_zone",
     "adaptive",
-    "daily_beats",
+    "daily_heartbeats",
     "daily_tokens",
     "daily_usd",
     "follow_ups",

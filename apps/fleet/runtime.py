@@ -195,7 +195,7 @@ class Runtime:
             model = find_peer_model(agent_id, peer)
             if model is None:
                 return None
-            beats = AgentState.objects.values_list("beats", flat=True).get(agent_id=agent_id)
+            heartbeats = AgentState.objects.values_list("heartbeats", flat=True).get(agent_id=agent_id)
         return Peer(
             name=model.name,
             agent_id=model.peer_id,
@@ -209,7 +209,7 @@ class Runtime:
                 successes=model.successes,
                 interactions=model.interactions,
                 # The trust at the agent's next heartbeat.
-                tick=beats + 1,
+                tick=heartbeats + 1,
                 last_tick=model.last_tick,
             ),
         )

@@ -55,7 +55,7 @@ PARTS = (
         name="identity",
         title="Identity",
         description="Who the agent is: status, character, aspects of its identity, and its endorsement.",
-        fields=("public_id", "status", "model", "energy", "beats", "aspects", "mood", "drives"),
+        fields=("public_id", "status", "model", "energy", "heartbeats", "aspects", "mood", "drives"),
         has_prompt=True,
     ),
     CorePart(

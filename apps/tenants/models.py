@@ -67,7 +67,7 @@ class Tenant(models.Model):
     name = models.CharField(max_length=NAME_LENGTH)
     status = models.CharField(max_length=16, choices=TenantStatus, default=TenantStatus.ACTIVE)
     #: Daily limits (UTC) for all its agents together; empty: no limit.
-    daily_beats = models.PositiveIntegerField(null=True, blank=True)
+    daily_heartbeats = models.PositiveIntegerField(null=True, blank=True)
     daily_tokens = models.PositiveBigIntegerField(null=True, blank=True)
     daily_usd = models.DecimalField(max_digits=12, decimal_places=4, null=True, blank=True)
     #: The energy policy of its agents (`arbor.agents.energy.EnergyPolicy` as JSON); empty: the defaults.

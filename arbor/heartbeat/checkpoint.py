@@ -19,7 +19,8 @@ from arbor.pipeline.engine import Checkpoint
 #: Fields of one leg, such as its time and its prompt, those committed with the leg, and those in a column of their own (the situation).
 _NOT_STORED = frozenset({"moment", "situation", "opening", "focus", "prompt", "effects", "character"})
 
-
+#: The key of the stored fields in checkpoints of older versions.
+_FORMER_KEY = "beat"
 #: The stored fields with their defaults; a field at its default is not written.
 _DEFAULTS: Mapping[str, Any] = {
     field.name: field.default if field.default_factory is MISSING else field.default_factory()
@@ -43,7 +44,7 @@ def checkpoint_json(checkpoint: Checkpoint[HeartbeatState]) -> bytes:
         name: value for name, default in _DEFAULTS.items() if (value := getattr(heartbeat, name)) != default
     }
     return orjson.dumps(
-        {**checkpoint.position(), "beat": orjson.Fragment(_STORED.dump_json(known, by_alias=True))}
+        {**checkpoint.position(), "heartbeat": orjson.Fragment(_STORED.dump_json(known, by_alias=True))}
     )
 
 
@@ -52,8 +53,9 @@ def read_checkpoint(
 ) -> Checkpoint[HeartbeatState]:
     """Return a stored checkpoint; raises CheckpointInvalid for one of an older version."""
     written: dict[str, Any] = orjson.loads(stored)
-    if "beat" not in written:
+    stored_fields = written.get("heartbeat", written.get(_FORMER_KEY))
+    if stored_fields is None:
         raise CheckpointInvalid("an older version of Arbor stored this heartbeat; it cannot go on")
-    known = _STORED.validate_python(written["beat"])
+    known = _STORED.validate_python(stored_fields)
     moment = moment_of(known.get("embedding_model"))
     return Checkpoint.at(written, HeartbeatState(**known, situation=situation, moment=moment))

@@ -36,7 +36,7 @@ def mode_of(situation: Situation) -> Mode:
     )
     return choose_mode(
         user_waiting=situation.environment.user_waiting,
-        heartbeat_number=situation.beat_number,
+        heartbeat_number=situation.heartbeat_number,
         active_goals=work or pending,
         pending_intents=pending,
         wants_consolidation=situation.working_memory.wants_consolidation,
@@ -119,7 +119,7 @@ def turn_of(situation: Situation) -> int:
 
     By the number of the heartbeat itself, one of five subjects would never have its turn.
     """
-    return situation.beat_number - situation.beat_number // CONSOLIDATION_EVERY
+    return situation.heartbeat_number - situation.heartbeat_number // CONSOLIDATION_EVERY
 
 
 def foremost_percept(percepts: Sequence[PerceptView]) -> PerceptView | None:

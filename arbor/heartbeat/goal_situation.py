@@ -86,7 +86,7 @@ def circumstances_of(
         ended_rules=frozenset(columns["ended_rules"] or ()),
         role=genome.role if genome else None,
         risk_tolerance=genome.traits.risk_tolerance if genome else BALANCED_RISK,
-        stale_heartbeats=columns["stale_beats"],
+        stale_heartbeats=columns["stale_heartbeats"],
         exhausted_heartbeats=exhausted_heartbeats,
         reputation=successes / dealings if dealings else None,
         dealings=dealings,

@@ -81,8 +81,8 @@ def _own_heartbeats(found: Sequence[Recalled], *, most: int, situation: Situatio
     if not narratives:
         return
     known = [distinct_words(memory.content) for memory in situation.recent]
-    if situation.last_beat is not None:
-        known.append(distinct_words(situation.last_beat.narrative))
+    if situation.last_heartbeat is not None:
+        known.append(distinct_words(situation.last_heartbeat.narrative))
     for memory in narratives:
         words = distinct_words(memory.content)
         if not any(are_alike(words, other) for other in known):

@@ -256,8 +256,8 @@ class Situation(SituationPart):
     tenant: str
     #: Whether the reflex policy decides; pages and logs say so.
     model_is_reflex: bool = False
-    #: Counts from 1.
-    beat_number: int
+    #: Counts from 1. Older stored situations have the second name, here and below.
+    heartbeat_number: Annotated[int, Field(validation_alias=AliasChoices("heartbeat_number", "beat_number"))]
     mode: Mode = Mode.REFLECTION
     environment: Environment
     energy: float
@@ -281,7 +281,9 @@ class Situation(SituationPart):
     mood: MoodView | None = None
     drives: list[DriveView] = []
     #: Heartbeats in a row without news.
-    stale_beats: int = 0
+    stale_heartbeats: Annotated[
+        int, Field(validation_alias=AliasChoices("stale_heartbeats", "stale_beats"))
+    ] = 0
     #: Attempts and successes of all heartbeats, by action in alphabetical order.
     capabilities: list[ActionTallyView] = []
     experiences: list[ExperienceView] = []
@@ -303,7 +305,7 @@ class Situation(SituationPart):
     proposals: list[ProposalView] = []
     #: Requests for approval, the oldest first.
     approvals: list[ApprovalRequestView] = []
-    #: Boundary matches of the percepts, the most important first. Older stored situations have the second name.
+    #: Boundary matches of the percepts, the most important first.
     boundary_matches: Annotated[
         list[MatchedBoundary], Field(validation_alias=AliasChoices("boundary_matches", "crossed"))
     ] = []
@@ -313,7 +315,7 @@ class Situation(SituationPart):
     relevant: list[MemoryView] = []
     #: Memories that actions of this heartbeat recalled; empty in a stored situation (`HeartbeatState.recalled`).
     recalled: list[MemoryView] = []
-    #: Active clusters, the most active first. Older stored situations have the second name.
+    #: Active clusters, the most active first.
     clusters: Annotated[list[ClusterView], Field(validation_alias=AliasChoices("clusters", "themes"))] = []
     #: Matching buffer items, best first.
     held: list[BufferItemView] = []
@@ -327,7 +329,9 @@ class Situation(SituationPart):
     #: The budget level.
     degradation: BudgetLevel = BudgetLevel.NORMAL
     working_memory: WorkingMemory = WorkingMemory()
-    last_beat: LastHeartbeat | None = None
+    last_heartbeat: Annotated[
+        LastHeartbeat | None, Field(validation_alias=AliasChoices("last_heartbeat", "last_beat"))
+    ] = None
     #: Set when the situation is stored.
     terms: Terms | None = None
 

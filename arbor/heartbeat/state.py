@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Annotated, Any
 from uuid import UUID
 
-from pydantic import Field
+from pydantic import AliasChoices, Field
 
 from arbor.authority.requests import SignedRequests
 from arbor.embedding.models import EmbeddingModel
@@ -63,8 +63,13 @@ class StateChanges:
     drives: dict[str, Any] | None = None
     mood: dict[str, Any] | None = None
     learned: dict[str, Any] | None = None
-    stale_beats: int | None = None
-    idle_beats: int | None = None
+    #: `stale_beats` and `idle_beats` in older checkpoints.
+    stale_heartbeats: Annotated[
+        int | None, Field(validation_alias=AliasChoices("stale_heartbeats", "stale_beats"))
+    ] = None
+    idle_heartbeats: Annotated[
+        int | None, Field(validation_alias=AliasChoices("idle_heartbeats", "idle_beats"))
+    ] = None
     notices: list[dict[str, Any]] | None = None
     last_reach_out_at: datetime | None = None
 

@@ -21,7 +21,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import AliasChoices, Field
 
 from arbor.heartbeat.working_memory import MAX_THOUGHTS, WorkingMemory, within_limit
 
@@ -36,9 +38,14 @@ class FoundState:
     ticks_renewed: int = 0
     bonus_actions: int = 0
     mood: dict[str, Any] = field(default_factory=dict)
-    stale_beats: int = 0
-    #: The time of the last recorded heartbeat.
-    last_beat_at: datetime | None = None
+    #: `stale_beats` in older checkpoints.
+    stale_heartbeats: Annotated[
+        int, Field(validation_alias=AliasChoices("stale_heartbeats", "stale_beats"))
+    ] = 0
+    #: The time of the last recorded heartbeat; `last_beat_at` in older checkpoints.
+    last_heartbeat_at: Annotated[
+        datetime | None, Field(validation_alias=AliasChoices("last_heartbeat_at", "last_beat_at"))
+    ] = None
 
 
 def merged_amount(

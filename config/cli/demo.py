@@ -52,7 +52,7 @@ def demo(tenant_slug: str | None, keep: bool, timeout: float, as_json: bool) -> 
     with demo_agent(tenant, keep=keep) as agent:
         story = _DemoStory(tenant, agent, quiet=as_json).run(timeout_s=timeout, retained=keep)
     show(story, as_json=as_json, text=_farewell(story))
-    if any(heartbeat["status"] != HeartbeatStatus.DONE for heartbeat in story["beats"]):
+    if any(heartbeat["status"] != HeartbeatStatus.DONE for heartbeat in story["heartbeats"]):
         raise click.exceptions.Exit(1)
 
 
@@ -89,7 +89,7 @@ class _DemoStory:
             "model": default_model(),
             "kept": retained,
             "ingested": read,
-            "beats": heartbeats,
+            "heartbeats": heartbeats,
             "recalled": recalled,
             "grown": maintenance,
             "before": asdict(before),
@@ -208,7 +208,7 @@ def _changes(before: DemoState, after: DemoState) -> RenderableType:
         table.add_column(head, overflow="fold")
     rows: list[tuple[str, object, object]] = [
         ("energy", f"{before.energy:g}", f"{after.energy:g}"),
-        ("heartbeats", before.beats, after.beats),
+        ("heartbeats", before.heartbeats, after.heartbeats),
         ("relations between memories", before.edges, after.edges),
     ]
     for kind in {**before.memories, **after.memories}:

@@ -52,7 +52,7 @@ class DemoState:
     """The state of an agent at one moment."""
 
     energy: float
-    beats: int
+    heartbeats: int
     #: State and progress by title.
     goals: dict[str, str]
     #: The number of memories by type.
@@ -137,7 +137,7 @@ def read_demo_state(agent: ChosenAgent) -> DemoState:
         memories = Memory.objects.filter(agent_id=agent.id).values("type").annotate(count=Count("id"))
         return DemoState(
             energy=state.energy,
-            beats=state.beats,
+            heartbeats=state.heartbeats,
             goals={
                 goal.title: f"{goal.state}, {goal.fraction:.0%}"
                 for goal in Goal.objects.filter(agent_id=agent.id).order_by("id")

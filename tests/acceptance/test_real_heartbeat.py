@@ -86,7 +86,7 @@ def _commit_to_a_goal(agent: Agent) -> None:
 
 
 def _make_consolidation_due(agent: Agent) -> None:
-    AgentState.objects.filter(agent_id=agent.id).update(beats=CONSOLIDATION_EVERY - 1)
+    AgentState.objects.filter(agent_id=agent.id).update(heartbeats=CONSOLIDATION_EVERY - 1)
 
 
 def _delete_goals(agent: Agent) -> None:
@@ -164,7 +164,7 @@ def _assert_recorded_as_replied(outcome: _Outcome) -> None:
     assert replies
     assert all(reply["thinking"].strip() in heartbeat.reasoning for reply in replies)
     assert len(heartbeat.actions) <= sum(len(reply["actions"]) for reply in replies)
-    assert outcome.after.beats == outcome.before.beats + 1
+    assert outcome.after.heartbeats == outcome.before.heartbeats + 1
     assert outcome.new
     assert {memory.source for memory in outcome.new} == {f"heartbeat:{heartbeat.id}"}
 
@@ -173,7 +173,7 @@ def _assert_no_invented_effects(outcome: _Outcome) -> None:
     """Check a heartbeat whose replies were cut off or unreadable, or whose call failed."""
     heartbeat, before, after = outcome.heartbeat, outcome.before, outcome.after
     assert heartbeat.reason
-    assert (after.beats, after.energy) == (before.beats, before.energy)
+    assert (after.heartbeats, after.energy) == (before.heartbeats, before.energy)
     assert (outcome.new, heartbeat.actions, heartbeat.narrative) == ([], [], "")
 
 

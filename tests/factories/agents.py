@@ -73,7 +73,7 @@ class AgentStateFactory(TenantRowFactory[AgentState]):
 
     agent = factory.SubFactory(AgentFactory)
     energy = 12.0
-    beats = 7
+    heartbeats = 7
     working_memory = factory.LazyFunction(
         lambda: {
             "thoughts": [{"text": "The archive has no index.", "at": timezone.now().isoformat()}],
@@ -82,7 +82,7 @@ class AgentStateFactory(TenantRowFactory[AgentState]):
             "engagement": 0.6,
         }
     )
-    last_beat_at = factory.LazyFunction(lambda: minutes_ago(5))
+    last_heartbeat_at = factory.LazyFunction(lambda: minutes_ago(5))
 
 
 class AgentPolicyFactory(TenantRowFactory[AgentPolicy]):
@@ -90,4 +90,4 @@ class AgentPolicyFactory(TenantRowFactory[AgentPolicy]):
         model = AgentPolicy
 
     agent = factory.SubFactory(AgentFactory)
-    daily_beats = 24
+    daily_heartbeats = 24

@@ -172,7 +172,7 @@ class DailyUsageFactory(TenantRowFactory[DailyUsage]):
 
     agent = factory.SubFactory(AgentFactory)
     day = factory.LazyFunction(lambda: timezone.now().date())
-    beats = 3
+    heartbeats = 3
     calls = 4
     tokens = 5_200
     cost_usd = "0.0125"

@@ -93,7 +93,7 @@ class AgentState(TenantModel):
     agent = TenantOneToOne(Agent, primary_key=True, related_name="state")
     energy = models.FloatField(default=10.0)
     #: Heartbeats that ran to a decision.
-    beats = models.BigIntegerField(default=0)
+    heartbeats = models.BigIntegerField(default=0)
     #: Heartbeats in a row whose reply could not be used.
     nops = models.IntegerField(default=0)
     #: `arbor.heartbeat.working_memory.WorkingMemory` as JSON, at most 64 KB.
@@ -109,11 +109,11 @@ class AgentState(TenantModel):
     #: Remaining ticks of the current cycle, under a budget of ticks.
     ticks_left = models.PositiveIntegerField(default=0, db_default=0)
     #: Idle heartbeats in a row, and heartbeats since something new last happened.
-    idle_beats = models.PositiveIntegerField(default=0, db_default=0)
-    stale_beats = models.PositiveIntegerField(default=0, db_default=0)
+    idle_heartbeats = models.PositiveIntegerField(default=0, db_default=0)
+    stale_heartbeats = models.PositiveIntegerField(default=0, db_default=0)
     #: `arbor.heartbeat.situation.Notice` as JSON.
     notices = models.JSONField(default=list, db_default=[])
-    last_beat_at = models.DateTimeField(null=True)
+    last_heartbeat_at = models.DateTimeField(null=True)
     last_user_contact_at = models.DateTimeField(null=True)
     #: Time of the agent's last message to its users on its own initiative.
     last_reach_out_at = models.DateTimeField(null=True)
@@ -130,7 +130,7 @@ class AgentState(TenantModel):
         ]
 
     def __str__(self) -> str:
-        return f"{self.energy:g} energy after {self.beats} heartbeats"
+        return f"{self.energy:g} energy after {self.heartbeats} heartbeats"
 
 
 class AgentPolicy(TenantModel):
@@ -152,7 +152,7 @@ class AgentPolicy(TenantModel):
     #: Whether the interval grows while the agent is idle.
     adaptive = models.BooleanField(default=True)
     #: Daily limits (UTC); empty: no limit.
-    daily_beats = models.PositiveIntegerField(null=True, blank=True)
+    daily_heartbeats = models.PositiveIntegerField(null=True, blank=True)
     daily_tokens = models.PositiveBigIntegerField(null=True, blank=True)
     daily_usd = models.DecimalField(max_digits=12, decimal_places=4, null=True, blank=True)
     #: Further round trips within one heartbeat; empty: the installation's default.

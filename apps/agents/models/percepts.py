@@ -69,7 +69,7 @@ class Percept(TenantModel):
             ),
             models.Index(
                 fields=["tenant", "heartbeat"],
-                name="heartbeats_percept_by_beat",
+                name="heartbeats_percept_heartbeat",
                 condition=models.Q(heartbeat__isnull=False),
             ),
         ]

@@ -30,13 +30,13 @@ _COLUMNS = (
     "drives",
     "mood",
     "learned",
-    "stale_beats",
-    "idle_beats",
+    "stale_heartbeats",
+    "idle_heartbeats",
     "notices",
     "last_reach_out_at",
-    "beats",
+    "heartbeats",
     "nops",
-    "last_beat_at",
+    "last_heartbeat_at",
     "working_memory",
 )
 #: Columns that are packed here. The working memory comes packed: its length is checked before.

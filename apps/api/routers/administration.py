@@ -89,7 +89,7 @@ class NewTokenResource(Schema):
 class LimitsResource(Schema):
     """The daily limits (UTC) of all agents of the tenant together; null: no limit."""
 
-    daily_beats: int | None
+    daily_heartbeats: int | None
     daily_tokens: int | None
     daily_usd: Decimal | None
 
@@ -97,7 +97,7 @@ class LimitsResource(Schema):
 class LimitsChange(Input):
     """The limits to change; limits that are left out stay, null removes a limit."""
 
-    daily_beats: Annotated[int, Field(ge=0, le=LIMITS["daily_beats"][1])] | None = None
+    daily_heartbeats: Annotated[int, Field(ge=0, le=LIMITS["daily_heartbeats"][1])] | None = None
     daily_tokens: Annotated[int, Field(ge=0, le=LIMITS["daily_tokens"][1])] | None = None
     daily_usd: Annotated[Decimal, Field(ge=0, le=LIMITS["daily_usd"][1], decimal_places=4)] | None = None
 

@@ -78,13 +78,13 @@ class AgentResource(Schema):
             trust_tier=agent.trust_tier,
             model=agent.model,
             energy=agent.state.energy,
-            heartbeats=agent.state.beats,
+            heartbeats=agent.state.heartbeats,
             published=agent.published,
             public_description=agent.public_description,
             card_path=card_path(agent),
             interval_s=agent.schedule.interval_s,
             due_at=None if agent.schedule.state == ScheduleState.OFF else agent.schedule.due_at,
-            last_heartbeat_at=agent.state.last_beat_at,
+            last_heartbeat_at=agent.state.last_heartbeat_at,
             created_at=agent.created_at,
         )
 

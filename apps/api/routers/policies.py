@@ -36,7 +36,7 @@ class PolicyResource(Schema):
     active_until: time | None
     time_zone: str
     adaptive: bool
-    daily_beats: int | None = Field(description="The most heartbeats a day (UTC).")
+    daily_heartbeats: int | None = Field(description="The most heartbeats a day (UTC).")
     daily_tokens: int | None
     daily_usd: Decimal | None
     follow_ups: int | None
@@ -54,7 +54,7 @@ class PolicyChange(Input):
     active_until: TimeOfDay | None = None
     time_zone: Annotated[str, Field(max_length=60)] = "UTC"
     adaptive: bool = True
-    daily_beats: Annotated[int, Field(ge=0, le=LIMITS["daily_beats"][1])] | None = None
+    daily_heartbeats: Annotated[int, Field(ge=0, le=LIMITS["daily_heartbeats"][1])] | None = None
     daily_tokens: Annotated[int, Field(ge=0, le=LIMITS["daily_tokens"][1])] | None = None
     daily_usd: Annotated[Decimal, Field(ge=0, le=LIMITS["daily_usd"][1], decimal_places=4)] | None = None
     follow_ups: Annotated[int, Field(ge=0, le=MAX_TURNS - 1)] | None = None
@@ -66,7 +66,7 @@ class UsageResource(Schema):
 
     agent_id: UUID
     day: date
-    beats: int
+    heartbeats: int
     calls: int
     tokens: int
     cost_usd: Decimal

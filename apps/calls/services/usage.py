@@ -20,13 +20,13 @@ from arbor.ids import uuid7
 TENANT_SUM_CACHED_S = 10.0
 
 _TENANT_SUM = """
-SELECT (now() AT TIME ZONE 'UTC')::date, coalesce(sum(beats), 0), coalesce(sum(tokens), 0), coalesce(sum(cost_usd), 0)
+SELECT (now() AT TIME ZONE 'UTC')::date, coalesce(sum(heartbeats), 0), coalesce(sum(tokens), 0), coalesce(sum(cost_usd), 0)
 FROM calls_dailyusage
 WHERE tenant_id = %(tenant)s AND day = (now() AT TIME ZONE 'UTC')::date
 """
 _DAY = """
-SELECT p.daily_beats, p.daily_tokens, p.daily_usd, t.daily_beats, t.daily_tokens, t.daily_usd,
-    coalesce(u.beats, 0), coalesce(u.tokens, 0), coalesce(u.cost_usd, 0)
+SELECT p.daily_heartbeats, p.daily_tokens, p.daily_usd, t.daily_heartbeats, t.daily_tokens, t.daily_usd,
+    coalesce(u.heartbeats, 0), coalesce(u.tokens, 0), coalesce(u.cost_usd, 0)
 FROM agents_agent a JOIN tenants_tenant t ON t.id = a.tenant_id
 LEFT JOIN agents_agentpolicy p ON p.tenant_id = a.tenant_id AND p.agent_id = a.id
 LEFT JOIN calls_dailyusage u
@@ -71,10 +71,10 @@ def budget_status(limits: Limits, used: Amounts) -> BudgetStatus:
 
 def budget_status_of(agent_id: UUID) -> BudgetStatus:
     """Return the budget status for conversations and maintenance calls. One or two statements."""
-    ((beats, tokens, usd, all_beats, all_tokens, all_usd, *used),) = fetch(_DAY, agent=agent_id)
-    tenant = Amounts(heartbeats=all_beats, tokens=all_tokens, usd=all_usd)
+    ((heartbeats, tokens, usd, all_heartbeats, all_tokens, all_usd, *used),) = fetch(_DAY, agent=agent_id)
+    tenant = Amounts(heartbeats=all_heartbeats, tokens=all_tokens, usd=all_usd)
     limits = Limits(
-        own=Amounts(heartbeats=beats, tokens=tokens, usd=usd),
+        own=Amounts(heartbeats=heartbeats, tokens=tokens, usd=usd),
         of_tenant=None if tenant == Amounts() else tenant,
     )
     return budget_status(limits, Amounts(heartbeats=used[0], tokens=used[1], usd=used[2]))
@@ -87,8 +87,8 @@ def tenant_used() -> Amounts:
     now = time.monotonic()
     # The sum of the day before would halt an agent, whose next heartbeat is then a day later.
     if now - read_at >= TENANT_SUM_CACHED_S or day != datetime.now(UTC).date():
-        ((day, beats, tokens, usd),) = fetch(_TENANT_SUM)
-        amounts = Amounts(heartbeats=int(beats), tokens=int(tokens), usd=Decimal(usd))
+        ((day, heartbeats, tokens, usd),) = fetch(_TENANT_SUM)
+        amounts = Amounts(heartbeats=int(heartbeats), tokens=int(tokens), usd=Decimal(usd))
         _sums[tenant] = now, day, amounts
     return amounts
 
@@ -97,7 +97,7 @@ def used_today(agent_id: UUID) -> dict[str, Any]:
     """Return an agent's usage of today (UTC) as a JSON object."""
     row = DailyUsage.objects.filter(agent_id=agent_id, day=datetime.now(UTC).date()).first() or DailyUsage()
     return {
-        "beats": row.beats,
+        "heartbeats": row.heartbeats,
         "calls": row.calls,
         "tokens": row.tokens,
         "usd": f"{row.cost_usd:.4f}",

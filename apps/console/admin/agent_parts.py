@@ -39,8 +39,8 @@ class AgentStateAdmin(AgentRowsAdmin):
         "memory_json",
     )
 
-    heartbeats = columns.number("beats", "heartbeats")
-    last_heartbeat = columns.moment("last_beat_at", "last heartbeat")
+    heartbeats = columns.number("heartbeats", "heartbeats")
+    last_heartbeat = columns.moment("last_heartbeat_at", "last heartbeat")
     memory_json = columns.json("working_memory", "working memory")
 
 
@@ -109,7 +109,7 @@ class AgentPolicyAdmin(FoundByAgentAdmin):
         "voices",
     )
 
-    daily_heartbeats = columns.number("daily_beats", "daily heartbeats", empty=empty_value_display)
+    daily_heartbeats = columns.number("daily_heartbeats", "daily heartbeats", empty=empty_value_display)
     daily_cost = columns.dollars("daily_usd", "daily cost", empty=empty_value_display)
 
     @admin.display(description="active hours")

@@ -147,13 +147,13 @@ class AgentAdmin(AddPageAdmin, PageAdmin):
     def heartbeats(self, agent: Agent) -> str:
         """Show the number of heartbeats."""
         state = _related(agent, "state")
-        return f"{state.beats:,}" if state else "–"
+        return f"{state.heartbeats:,}" if state else "–"
 
     @admin.display(description="last heartbeat")
     def last_heartbeat(self, agent: Agent) -> SafeString | str:
         """Show the time of the last heartbeat."""
         state = _related(agent, "state")
-        return cells.when(state.last_beat_at) if state else "–"
+        return cells.when(state.last_heartbeat_at) if state else "–"
 
     @admin.display(description="next heartbeat")
     def next_heartbeat(self, agent: Agent) -> SafeString | str:

@@ -114,7 +114,7 @@ class DailyUsageAdmin(AgentRowsAdmin):
     list_filter = filters_by_agent()
     fields = ("agent", "day", "heartbeats", "calls", "token_count", "cost", "level")
 
-    heartbeats = columns.number("beats", "heartbeats")
+    heartbeats = columns.number("heartbeats", "heartbeats")
     token_count = columns.number("tokens", "tokens")
 
     cost = columns.dollars("cost_usd", "cost")

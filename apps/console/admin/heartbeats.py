@@ -33,7 +33,7 @@ class HeartbeatAdmin(OwnPageAdmin):
     list_display = (
         "began",
         "agent_link",
-        "beat_number",
+        "heartbeat_number",
         "status_badge",
         "mode_shown",
         "story",
@@ -63,7 +63,9 @@ class HeartbeatAdmin(OwnPageAdmin):
 
     began = columns.moment("started_at", "began")
     mode_shown = columns.words("mode", "mode")
-    beat_number = columns.cell("#", lambda heartbeat: f"{heartbeat.number:,}" if heartbeat.number else "–")
+    heartbeat_number = columns.cell(
+        "#", lambda heartbeat: f"{heartbeat.number:,}" if heartbeat.number else "–"
+    )
     story = columns.cell(
         "what happened", lambda heartbeat: cells.clipped(heartbeat.narrative or heartbeat.reason or "–", 90)
     )

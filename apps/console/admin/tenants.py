@@ -95,7 +95,7 @@ class TenantAdmin(PlatformAdmin):
         return super().export_view(request, kind)
 
     status_badge = columns.badge("status", "status")
-    daily_heartbeats = columns.number("daily_beats", "daily heartbeats", empty="unlimited")
+    daily_heartbeats = columns.number("daily_heartbeats", "daily heartbeats", empty="unlimited")
     daily_token_limit = columns.number("daily_tokens", "daily tokens", empty="unlimited")
     daily_cost = columns.dollars("daily_usd", "daily cost", empty="unlimited")
     energy_terms = columns.cell(

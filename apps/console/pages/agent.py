@@ -236,7 +236,7 @@ def read_agent(agent: Agent, *, may_operate: bool, may_approve: bool, may_own: b
         schedule_panel=read_schedule_panel(
             agent.id,
             notices=state.notices if state else [],
-            idle_heartbeats=state.idle_beats if state else 0,
+            idle_heartbeats=state.idle_heartbeats if state else 0,
         ),
         messages=list(
             OutboxMessage.objects.filter(agent_id=agent.id).order_by("-created_at", "-id")[:MESSAGES_LISTED]

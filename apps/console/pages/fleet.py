@@ -255,7 +255,7 @@ def _strips(recent: Sequence[Heartbeat]) -> list[Strip]:
         "model",
         "state__tenant_id",
         "state__energy",
-        "state__beats",
+        "state__heartbeats",
         "policy__tenant_id",
         "policy__energy",
         "schedule__tenant_id",

@@ -249,8 +249,8 @@ def _bars(entries: QuerySet[LedgerEntry], *, now: datetime, days: int) -> tuple[
 
 
 def _tenant_budget(now: datetime) -> list[BudgetLine]:
-    tenant = Tenant.objects.only("daily_beats", "daily_tokens", "daily_usd").get(id=current_tenant())
-    limits = Amounts(heartbeats=tenant.daily_beats, tokens=tenant.daily_tokens, usd=tenant.daily_usd)
+    tenant = Tenant.objects.only("daily_heartbeats", "daily_tokens", "daily_usd").get(id=current_tenant())
+    limits = Amounts(heartbeats=tenant.daily_heartbeats, tokens=tenant.daily_tokens, usd=tenant.daily_usd)
     return [] if limits == Amounts() else _lines(limits, tenant_used(), now)
 
 
@@ -261,8 +261,8 @@ def _agent_budget(agent: Agent, now: datetime) -> list[BudgetLine]:
     usage = DailyUsage.objects.filter(agent_id=agent.id, day=now.astimezone(UTC).date()).first()
     used = usage or DailyUsage()
     return _lines(
-        Amounts(heartbeats=policy.daily_beats, tokens=policy.daily_tokens, usd=policy.daily_usd),
-        Amounts(heartbeats=used.beats, tokens=used.tokens, usd=Decimal(used.cost_usd)),
+        Amounts(heartbeats=policy.daily_heartbeats, tokens=policy.daily_tokens, usd=policy.daily_usd),
+        Amounts(heartbeats=used.heartbeats, tokens=used.tokens, usd=Decimal(used.cost_usd)),
         now,
     )
 
@@ -298,6 +298,6 @@ def _low_budgets(now: datetime) -> list[DailyUsage]:
         DailyUsage.objects.filter(day=now.astimezone(UTC).date())
         .exclude(level=BudgetLevel.NORMAL)
         .select_related("agent")
-        .only("tenant_id", "level", "beats", "tokens", "cost_usd", "agent__name", "agent__tenant_id")
+        .only("tenant_id", "level", "heartbeats", "tokens", "cost_usd", "agent__name", "agent__tenant_id")
         .order_by(_SEVERITY.desc(), "id")[:LOW_SHOWN]
     )

@@ -188,7 +188,7 @@ def store_silence(
     state = AgentState.objects.select_for_update().filter(agent_id=agent_id).first()
     if state is not None:
         _apply_turn_to_state(state, asked, own=(), now=now)
-        state.save(update_fields=["mood", "stale_beats"])
+        state.save(update_fields=["mood", "stale_heartbeats"])
     _audit_boundary_matches(asked, arrived=_matches_of_turn(asked), own=())
 
 
@@ -278,7 +278,7 @@ def _update_working_memory(agent_id: UUID, asked: ChatMessage, answer: PreparedA
     # Through JSON, so that the stored value is the one whose size was checked.
     state.working_memory = WorkingMemory.model_validate_json(as_stored(memory)).model_dump(mode="json")
     _apply_turn_to_state(state, asked, own=answer.boundary_matches, now=now)
-    state.save(update_fields=["working_memory", "mood", "stale_beats"])
+    state.save(update_fields=["working_memory", "mood", "stale_heartbeats"])
 
 
 def _apply_turn_to_state(
@@ -292,7 +292,7 @@ def _apply_turn_to_state(
     names = _mood_moving_names(_matches_of_turn(asked), own)
     events = [Event.CONTACT, *(Event.BOUNDARY for _ in names)]
     state.mood = mood_of(state.agent_id, state.mood, now).moved(events).model_dump(mode="json")
-    state.stale_beats = 0
+    state.stale_heartbeats = 0
 
 
 def _audit_boundary_matches(

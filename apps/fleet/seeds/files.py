@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import BinaryIO
 from uuid import UUID
 
 from django.conf import settings
 
 from apps.fleet.seeds.refusals import audit_refusals
+from apps.fleet.seeds.sections import BY_NAME
 from apps.fleet.seeds.signing import verify_seed_signatures
 from arbor.errors import SeedInvalid
 from arbor.seeds.diff import SectionDifference, diff_rows
@@ -29,10 +30,18 @@ class VerifiedSeed:
     _source: BinaryIO
 
     def rows(self) -> Iterator[SeedRow]:
-        """Yield the rows from the beginning. Raises SeedInvalid at the end if they are not the verified rows."""
+        """Yield the rows from the beginning, by the names that their columns have today.
+
+        Raises SeedInvalid at the end if they are not the verified rows.
+        """
         self._source.seek(0)
         reader = SeedReader(self._source, seed_limits())
-        yield from reader.rows()
+        for row in reader.rows():
+            section = BY_NAME.get(row.section)
+            if section is None or not section.renamed:
+                yield row
+            else:
+                yield replace(row, values=section.with_names_of_today(row.values))
         if reader.manifest != self.manifest:
             raise SeedInvalid("the file of the seed was replaced while it was read; nothing was used from it")
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
+from types import MappingProxyType
 from typing import Any
 
 from django.db import models
@@ -101,6 +102,8 @@ class SeedSection:
     parent: str = ""
     #: Columns that are not carried: they are locks, or refer to what is not in the seed.
     omit: frozenset[str] = frozenset()
+    #: Columns that seeds of older versions name otherwise: the name today by the former one.
+    renamed: Mapping[str, str] = MappingProxyType({})
     #: Columns whose JSON is a list of texts.
     texts: frozenset[str] = frozenset()
     #: Whether its rows are part of the digest of the agent's state.
@@ -129,6 +132,10 @@ class SeedSection:
                 or isinstance(field, _VECTORS)
             )
         )
+
+    def with_names_of_today(self, values: Values) -> Values:
+        """Return the values of a row by the names that its columns have today."""
+        return {self.renamed.get(name, name): value for name, value in values.items()}
 
     @cached_property
     def checks(self) -> tuple[ColumnCheck, ...]:
@@ -200,11 +207,27 @@ def _released(values: Values) -> Values:
 
 #: In the order in which rows are written: referenced tables come first.
 SECTIONS: tuple[SeedSection, ...] = (
-    SeedSection(name="policy", model=AgentPolicy, group=SeedGroup.POLICY),
+    SeedSection(
+        name="policy",
+        model=AgentPolicy,
+        group=SeedGroup.POLICY,
+        renamed={"daily_beats": "daily_heartbeats"},
+    ),
     SeedSection(
         name="knowledge", model=AgentKnowledge, group=SeedGroup.POLICY, texts=frozenset({"categories"})
     ),
-    SeedSection(name="state", model=AgentState, group=SeedGroup.STATE, check=check_state),
+    SeedSection(
+        name="state",
+        model=AgentState,
+        group=SeedGroup.STATE,
+        renamed={
+            "beats": "heartbeats",
+            "idle_beats": "idle_heartbeats",
+            "stale_beats": "stale_heartbeats",
+            "last_beat_at": "last_heartbeat_at",
+        },
+        check=check_state,
+    ),
     SeedSection(name="episodes", model=Episode, group=SeedGroup.MEMORIES),
     SeedSection(
         name="memories",

@@ -108,6 +108,6 @@ def _line(agent: Agent) -> AgentLine:
         name=agent.name,
         status=AgentStatus(agent.status),
         role=str(agent.character.get("role", "")),
-        heartbeats=agent.state.beats,
+        heartbeats=agent.state.heartbeats,
         next_heartbeat_at=None if schedule.state == ScheduleState.OFF else schedule.due_at,
     )

@@ -72,8 +72,8 @@ def _short_tool(tool: ToolOffer) -> ToolOffer:
 
 #: The reductions, the least important first.
 LAST_RESORTS: tuple[Reduction, ...] = (
-    ShortenedTexts("last_beat"),
-    ShortenedList("last_beat.outcomes", first_first()),
+    ShortenedTexts("last_heartbeat"),
+    ShortenedList("last_heartbeat.outcomes", first_first()),
     ShortenedTexts("preferences"),
     ShortenedTexts("beliefs"),
     ShortenedTexts("aspects", "identity"),

@@ -153,7 +153,7 @@ def render(situation: Situation, nonce: str) -> list[RenderedSection]:
         "working_memory": moment.working_memory(situation.working_memory, data),
         "contradictions": selfhood.contradictions(situation.contradictions, data),
         "proposals": selfhood.proposals(situation.proposals, data),
-        "last_beat": moment.last_heartbeat(situation.last_beat, situation.recent, data),
+        "last_heartbeat": moment.last_heartbeat(situation.last_heartbeat, situation.recent, data),
         "timing": moment.timing(situation),
         "tools": knowledge.tools(situation.actions, data),
         "environment": moment.environment(environment, data),

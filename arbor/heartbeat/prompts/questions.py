@@ -87,6 +87,10 @@ def _find(texts: Sequence[str], text: str, part: int, start: int) -> tuple[int, 
     return None
 
 
+#: Sections of calls that older versions stored, with their names today.
+_RENAMED: Mapping[str, str] = {"last_beat": "last_heartbeat"}
+
+
 def sections_of(sections: Any, request: Any) -> list[dict[str, Any]]:
     """Return the sections of a call with their texts, {name, text, tokens, cut} each."""
     if not isinstance(sections, list) or not isinstance(request, Mapping):
@@ -103,6 +107,7 @@ def sections_of(sections: Any, request: Any) -> list[dict[str, Any]]:
             part, start = further.get("part", part), further.get("from", start)
             # Without its texts, as after their deletion by age, a request has no part of this number.
             text = further.get("text", texts[part][start : start + length] if part < len(texts) else "")
+            name = _RENAMED.get(name, name)
             restored.append({"name": name, "tokens": tokens, "cut": further.get("cut", 0), "text": text})
             if "text" not in further:
                 start += length + len(_BETWEEN)
@@ -111,7 +116,7 @@ def sections_of(sections: Any, request: Any) -> list[dict[str, Any]]:
 
 def _section_of_earlier_version(section: Mapping[str, Any], texts: Sequence[str]) -> dict[str, Any]:
     """Return a section that is stored with the part and offsets of its text, or with the text."""
-    entry = dict(section)
+    entry = {**section, "name": _RENAMED.get(section["name"], section["name"])}
     if "part" in entry:
         number = 0 if entry.pop("part") == "system" else 1
         first, last = entry.pop("from"), entry.pop("to")

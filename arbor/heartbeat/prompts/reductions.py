@@ -285,7 +285,7 @@ REDUCTIONS: Mapping[PromptSide, tuple[Reduction, ...]] = {
         ShortenedList("publications", last_first()),
         ShortenedList("precedents", last_first(1)),
         ShortenedList("attempts", last_first(1)),
-        ShortenedList("last_beat.outcomes", first_first()),
+        ShortenedList("last_heartbeat.outcomes", first_first()),
         ShortenedList("precedents", last_first()),
         ShortenedList("attempts", last_first()),
     ),

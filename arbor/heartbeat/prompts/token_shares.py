@@ -42,7 +42,7 @@ _SIDE_OF: Mapping[str, PromptSide] = {
     **dict.fromkeys(
         ("tallies", "attempts", "precedents", "publications", "handlers"), PromptSide.ACTION_HISTORY
     ),
-    "last_beat": PromptSide.ACTION_HISTORY,
+    "last_heartbeat": PromptSide.ACTION_HISTORY,
 }
 
 

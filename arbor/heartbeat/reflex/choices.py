@@ -133,7 +133,7 @@ def most_similar_pair(situation: Situation) -> tuple[MemoryView, MemoryView, lis
     The best pairs rotate between consolidations, because the first pair is connected already.
     """
     best = pairs_of(first_hand_memories(situation))[:_ROTATED_PAIRS]
-    return best[situation.beat_number // CONSOLIDATION_EVERY % len(best)] if best else None
+    return best[situation.heartbeat_number // CONSOLIDATION_EVERY % len(best)] if best else None
 
 
 def pairs_of(views: Sequence[MemoryView]) -> list[tuple[MemoryView, MemoryView, list[str]]]:

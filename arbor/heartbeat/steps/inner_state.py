@@ -102,7 +102,7 @@ def feel(heartbeat: HeartbeatState) -> Steps[HeartbeatState]:
     met, others = _meetings(situation, reply.peer_notes)
     if met or others:
         refused: list[tuple[PeerNote, str]] = yield Meetings(
-            tick=situation.beat_number, met=met, others=others, contact=before.contact
+            tick=situation.heartbeat_number, met=met, others=others, contact=before.contact
         )
         if refused:
             heartbeat = heartbeat.with_dropped(
@@ -117,7 +117,9 @@ def feel(heartbeat: HeartbeatState) -> Steps[HeartbeatState]:
         drives=drives.to_json(),
         mood=mood.model_dump(mode="json"),
         learned=learned_after(before.learned, results),
-        stale_beats=0 if met_new or _has_explored(situation, changes) else situation.stale_beats + 1,
+        stale_heartbeats=0
+        if met_new or _has_explored(situation, changes)
+        else situation.stale_heartbeats + 1,
     )
     # The commit merges this change with that of a concurrent conversation.
     heartbeat = replace(

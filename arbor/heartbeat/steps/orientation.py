@@ -78,12 +78,12 @@ def idle(heartbeat: HeartbeatState) -> NodeResult[HeartbeatState]:
     opening, now = require_opening(heartbeat), heartbeat.situation.environment.now
     reason, until = _why_idle(heartbeat, opening)
     if not reason:
-        return NodeResult(state=heartbeat.with_state(idle_beats=0))
+        return NodeResult(state=heartbeat.with_state(idle_heartbeats=0))
     idle_heartbeats = opening.idle_heartbeats + 1
     # Before `urgent_at`, which assumes that the drives have moved until now: they stopped when the heartbeat was due.
     heartbeat = heartbeat.with_state(
-        idle_beats=idle_heartbeats,
-        stale_beats=heartbeat.situation.stale_beats + 1,
+        idle_heartbeats=idle_heartbeats,
+        stale_heartbeats=heartbeat.situation.stale_heartbeats + 1,
         drives=after_idle_heartbeat(_drives(heartbeat, now), now=now).to_json(),
     )
     following = next_heartbeat(
@@ -176,7 +176,7 @@ def _wake_reasons(heartbeat: HeartbeatState, opening: Opening) -> WakeReasons:
     memory, now = situation.working_memory, situation.environment.now
     by_rule = situation.model_is_reflex
     # The thoughts of a new agent are those of its template.
-    thinks = situation.beat_number > 1 and memory.thoughts
+    thinks = situation.heartbeat_number > 1 and memory.thoughts
     since_thought = now - memory.thoughts[-1].at if thinks else None
     # Rules find nothing to consolidate a few seconds after their last thought.
     is_early = by_rule and since_thought is not None and since_thought < heartbeat.rules.reflect_pause
@@ -193,7 +193,7 @@ def _wake_reasons(heartbeat: HeartbeatState, opening: Opening) -> WakeReasons:
         percepts=len(situation.percepts),
         signals=sum(not signals.source for signals in situation.signals),
         work=_work(situation) + len(approved_requests(heartbeat)),
-        proposals=_new_proposals(situation, None if by_rule else heartbeat.found.last_beat_at),
+        proposals=_new_proposals(situation, None if by_rule else heartbeat.found.last_heartbeat_at),
         goals_to_activate=_has_goals_to_activate(situation, opening.recent_activity),
         urgent_drive=any(drives.is_pressing(drive, now) for drive in TRIGGERING_DRIVES),
         consolidation=mode_of(situation) is Mode.CONSOLIDATION and not is_early,

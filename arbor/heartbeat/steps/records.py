@@ -125,7 +125,7 @@ def narrate(
 
     `refused` are (path, reason) of items that a boundary refused, `dropped` all dropped items.
     """
-    sentences = [f"Heartbeat {situation.beat_number}. {_OPENINGS[situation.mode]}"]
+    sentences = [f"Heartbeat {situation.heartbeat_number}. {_OPENINGS[situation.mode]}"]
     if percept := foremost_percept(situation.percepts):
         sentences.append(f"I heard: {quoted(_shorten(remembered_delegation(percept.content)))}.")
     if reply.thinking:
@@ -249,7 +249,7 @@ def _store_memories(
         retention=_retention(heartbeat.whole),
         emotional_valence=felt,
         session=HEARTBEATS_SESSION,
-        position=heartbeat.situation.beat_number,
+        position=heartbeat.situation.heartbeat_number,
         detail={"mode": heartbeat.situation.mode.value},
     )
     model, vectors = heartbeat.embedding_model, dict(heartbeat.vectors)
@@ -331,12 +331,12 @@ def _afterwards(heartbeat: HeartbeatState) -> StateAfterHeartbeat:
             situation.working_memory,
             interval=heartbeat.schedule.interval,
             now=situation.environment.now,
-            last_heartbeat_at=heartbeat.found.last_beat_at,
+            last_heartbeat_at=heartbeat.found.last_heartbeat_at,
         ),
         at=heartbeat.now,
     )
     memory = after_heartbeat(situation.working_memory, past)
-    return StateAfterHeartbeat(heartbeats=situation.beat_number, working_memory=memory)
+    return StateAfterHeartbeat(heartbeats=situation.heartbeat_number, working_memory=memory)
 
 
 def with_invalid_replies_noticed(heartbeat: HeartbeatState, *, nops: int) -> HeartbeatState:

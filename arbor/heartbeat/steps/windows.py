@@ -197,7 +197,7 @@ def with_cuts_audited(heartbeat: HeartbeatState, cut: CutContext, *, window: int
     """
     if not cut.removed or heartbeat.situation.model_is_reflex:
         return heartbeat
-    number, model = heartbeat.situation.beat_number, heartbeat.model
+    number, model = heartbeat.situation.heartbeat_number, heartbeat.model
     note = AuditNote(
         action=TRUNCATED,
         message=f"the prompt of heartbeat {number} was cut to the window of {model}: {cut.in_words}",

@@ -30,7 +30,7 @@ class Policy:
     time_zone: str
     adaptive: bool
     #: The most heartbeats a day (UTC).
-    daily_beats: int | None
+    daily_heartbeats: int | None
     daily_tokens: int | None
     daily_usd: Decimal | None
     follow_ups: int | None
@@ -44,7 +44,7 @@ class DailyUsage:
 
     agent_id: UUID
     day: date
-    beats: int
+    heartbeats: int
     calls: int
     tokens: int
     cost_usd: Decimal
@@ -92,7 +92,7 @@ class Policies[C: (Arbor, AsyncArbor)](Group[C]):
         active_until: time | Unchanged | None = UNCHANGED,
         time_zone: str | Unchanged = UNCHANGED,
         adaptive: bool | Unchanged = UNCHANGED,
-        daily_beats: int | Unchanged | None = UNCHANGED,
+        daily_heartbeats: int | Unchanged | None = UNCHANGED,
         daily_tokens: int | Unchanged | None = UNCHANGED,
         daily_usd: Decimal | float | Unchanged | None = UNCHANGED,
         follow_ups: int | Unchanged | None = UNCHANGED,
@@ -108,7 +108,7 @@ class Policies[C: (Arbor, AsyncArbor)](Group[C]):
             "active_until": active_until,
             "time_zone": time_zone,
             "adaptive": adaptive,
-            "daily_beats": daily_beats,
+            "daily_heartbeats": daily_heartbeats,
             "daily_tokens": daily_tokens,
             "daily_usd": daily_usd,
             "follow_ups": follow_ups,

@@ -58,7 +58,7 @@ class Token:
 class Limits:
     """The daily limits (UTC) of all agents of the tenant together; None: no limit."""
 
-    daily_beats: int | None
+    daily_heartbeats: int | None
     daily_tokens: int | None
     daily_usd: Decimal | None
 
@@ -125,12 +125,12 @@ class TenantGroup[C: (Arbor, AsyncArbor)](Group[C]):
     def change_limits(
         self,
         *,
-        daily_beats: int | Unchanged | None = UNCHANGED,
+        daily_heartbeats: int | Unchanged | None = UNCHANGED,
         daily_tokens: int | Unchanged | None = UNCHANGED,
         daily_usd: Decimal | float | Unchanged | None = UNCHANGED,
     ) -> Call[Limits]:
         """Change the given limits; None removes a limit."""
-        changes = {"daily_beats": daily_beats, "daily_tokens": daily_tokens, "daily_usd": daily_usd}
+        changes = {"daily_heartbeats": daily_heartbeats, "daily_tokens": daily_tokens, "daily_usd": daily_usd}
         return patch(Limits, "/limits", changes)
 
 

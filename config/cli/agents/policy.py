@@ -22,7 +22,7 @@ from config.cli.kit.tenancy import ChosenAgent, actor, in_agent_transaction
 from config.cli.kit.values import NONE, index_by_name
 
 #: The daily limits with their names for people.
-DAILY_LIMITS = {"daily_beats": "heartbeats", "daily_tokens": "tokens", "daily_usd": "US dollars"}
+DAILY_LIMITS = {"daily_heartbeats": "heartbeats", "daily_tokens": "tokens", "daily_usd": "US dollars"}
 
 
 def energy_changes(given: dict[str, Any]) -> dict[str, Any]:

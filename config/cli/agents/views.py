@@ -85,13 +85,13 @@ AGENT_COLUMNS = (
     OutputColumn(
         "energy", "energy", value=lambda agent: agent.state.energy, cell=lambda energy: f"{energy:g}"
     ),
-    OutputColumn("beats", "heartbeats", value=lambda agent: agent.state.beats),
-    OutputColumn(head="last", value=lambda agent: format_relative_time(agent.state.last_beat_at)),
+    OutputColumn("heartbeats", "heartbeats", value=lambda agent: agent.state.heartbeats),
+    OutputColumn(head="last", value=lambda agent: format_relative_time(agent.state.last_heartbeat_at)),
     OutputColumn(head="next", value=_next),
     OutputColumn("model", "model", value=lambda agent: own_model(agent) or fleet_model()),
     OutputColumn("id", value=lambda agent: str(agent.id)),
     *(OutputColumn(key) for key in ("public_id", "template_version", "trust_tier", "published")),
-    OutputColumn("last_beat_at", value=lambda agent: stamp(agent.state.last_beat_at)),
+    OutputColumn("last_heartbeat_at", value=lambda agent: stamp(agent.state.last_heartbeat_at)),
     OutputColumn("schedule", value=lambda agent: agent.schedule.state),
     OutputColumn("interval_s", value=lambda agent: agent.schedule.interval_s),
     OutputColumn("next_due_at", value=_next_due_at),
@@ -103,7 +103,7 @@ def agent_details(agent_id: UUID, *, prompt: bool) -> dict[str, Any]:
     agent = agent_by_id(agent_id)
     genome = genome_of(agent)
     goals = goal_views(agent_id=agent_id, traits=genome.traits if genome else None, now=SystemClock().now())
-    beats = Heartbeat.objects.filter(agent_id=agent_id)
+    heartbeats = Heartbeat.objects.filter(agent_id=agent_id)
     figures = day_figures(agent_id)
     details = agent_value(agent) | {
         "max_energy": energy_terms_of(agent).maximum,
@@ -114,7 +114,7 @@ def agent_details(agent_id: UUID, *, prompt: bool) -> dict[str, Any]:
         "own_pipeline": bool(agent.pipeline),
         "created_at": stamp(agent.created_at),
         "nops": agent.state.nops,
-        "idle_beats": agent.state.idle_beats,
+        "idle_heartbeats": agent.state.idle_heartbeats,
         "notices": agent.state.notices,
         "used_today": used_today(agent_id),
         "energy_delta_24h": figures.energy_delta,
@@ -122,7 +122,9 @@ def agent_details(agent_id: UUID, *, prompt: bool) -> dict[str, Any]:
         "last_error": agent.schedule.last_error,
         "last_user_contact_at": stamp(agent.state.last_user_contact_at),
         "waiting_messages": Percept.objects.filter(agent_id=agent_id, heartbeat__isnull=True).count(),
-        "heartbeats": dict(beats.values_list("status").annotate(Count("id")).order_by("status")),
+        "heartbeats_by_status": dict(
+            heartbeats.values_list("status").annotate(Count("id")).order_by("status")
+        ),
         "memories": dict(
             Memory.objects.filter(agent_id=agent_id)
             .values_list("type")
@@ -161,19 +163,22 @@ def render_agent(details: dict[str, Any]) -> RenderableType:
 def _head(details: dict[str, Any]) -> Text:
     color = _COLORS[AgentStatus(details["status"])]
     memories = ", ".join(f"{count} {kind}" for kind, count in details["memories"].items()) or "none"
-    beats = ", ".join(f"{count} {status}" for status, count in details["heartbeats"].items()) or "none yet"
+    heartbeats = (
+        ", ".join(f"{count} {status}" for status, count in details["heartbeats_by_status"].items())
+        or "none yet"
+    )
     every = format_duration(timedelta(seconds=details["interval_s"]))
     lines = [
         f"[bold]{escape(details['name'])}[/bold] of {details['tenant']}: [{color}]{details['status']}[/{color}]"
         f", {escape(details['template'])} {escape(details['template_version'])}, {details['trust_tier']}",
         f"  {details['public_id']}{', published' if details['published'] else ''}",
         f"  energy {details['energy']:g} of {details['max_energy']:g} · a heartbeat every {every}, the next {_when(details['next_due_at'])}",
-        f"  heartbeats: {beats} · memories: {memories} · waiting messages: {details['waiting_messages']}",
+        f"  heartbeats: {heartbeats} · memories: {memories} · waiting messages: {details['waiting_messages']}",
         f"  {model_line(details['model'])} · may {', '.join(details['allowed_actions'])}",
     ]
     used = details["used_today"]
     lines.append(
-        f"  today: {counted(used['beats'], 'heartbeat')}, {counted(used['tokens'], 'token')}, ${used['usd']}; budget: {used['level'].replace('_', ' ')}"
+        f"  today: {counted(used['heartbeats'], 'heartbeat')}, {counted(used['tokens'], 'token')}, ${used['usd']}; budget: {used['level'].replace('_', ' ')}"
     )
     delta = details["energy_delta_24h"]
     lines.append(

@@ -53,7 +53,7 @@ _policy = group(
         ),
         option("--time-zone", help="Time zone of the hours, as Europe/Berlin."),
         option("--adaptive/--steady", default=None, help="Run less often while nothing happens, or not."),
-        option("--daily-beats", type=LimitType(int), help="Heartbeats per day (UTC); none: no limit."),
+        option("--daily-heartbeats", type=LimitType(int), help="Heartbeats per day (UTC); none: no limit."),
         option("--daily-tokens", type=LimitType(int), help="Tokens per day."),
         option("--daily-usd", type=LimitType(Decimal), help="US dollars per day."),
         option(
@@ -320,9 +320,11 @@ _agent = group(
     agent_command(
         "trace",
         "Print what a heartbeat saw, decided and did.",
-        option("--beat", "number", type=click.IntRange(min=1), help="Its number.  [default: the last one]"),
+        option(
+            "--heartbeat", "number", type=click.IntRange(min=1), help="Its number.  [default: the last one]"
+        ),
         run="agents.heartbeats:show_trace",
-        examples=("arbor agent trace Vega --beat 3",),
+        examples=("arbor agent trace Vega --heartbeat 3",),
     ),
     tenant_command(
         "replay",

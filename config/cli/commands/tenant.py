@@ -161,14 +161,17 @@ _tenant = group(
         "Limit the daily usage of a tenant's agents together; `none` removes a limit, the others stay as they are.",
         argument("slug"),
         option(
-            "--beats", "daily_beats", type=LimitType(int), help="Heartbeats of all its agents per day (UTC)."
+            "--heartbeats",
+            "daily_heartbeats",
+            type=LimitType(int),
+            help="Heartbeats of all its agents per day (UTC).",
         ),
         option(
             "--tokens", "daily_tokens", type=LimitType(int), help="Tokens of all its model calls per day."
         ),
         option("--usd", "daily_usd", type=LimitType(Decimal), help="Their cost per day, in US dollars."),
         run="tenants:limit",
-        examples=("arbor tenant limit acme --beats 10000 --usd 25",),
+        examples=("arbor tenant limit acme --heartbeats 10000 --usd 25",),
     ),
     command(
         "energy",

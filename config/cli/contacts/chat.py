@@ -71,7 +71,7 @@ def _send_once(agent: ChosenAgent, text: str, as_json: bool) -> None:
         **_turn_value(answer),
         "ended": ended is not None,
         "significance": ended.significance if ended else None,
-        "beat_follows": ended.heartbeat_follows if ended else None,
+        "heartbeat_follows": ended.heartbeat_follows if ended else None,
     }
     if as_json:
         show(value, as_json=True, text="")

@@ -47,7 +47,7 @@ def rebuild(agent: ChosenAgent, *, dry_run: bool) -> Output:
     value = {
         "agent": agent.name,
         "dry_run": dry_run,
-        "beats": rebuilt_memory.heartbeats,
+        "heartbeats": rebuilt_memory.heartbeats,
         "turns": rebuilt_memory.turns,
         "before": rebuilt_memory.before.model_dump(mode="json"),
         "after": rebuilt_memory.after.model_dump(mode="json"),

@@ -109,7 +109,7 @@ def list_experiences(agent: ChosenAgent, *, last: int, failures: bool) -> Output
 @in_agent_transaction
 def list_peers(agent: ChosenAgent) -> Output:
     """List an agent's peers and its present trust in each."""
-    heartbeats = AgentState.objects.values_list("beats", flat=True).get(agent_id=agent.id)
+    heartbeats = AgentState.objects.values_list("heartbeats", flat=True).get(agent_id=agent.id)
 
     def present_trust(peer: PeerModel) -> float:
         return trust(

@@ -8,12 +8,12 @@ from tests.acceptance.fleet.real_fleet import RealFleet
 
 # The counters of each agent, compared with its heartbeats: a difference means a lost or doubled effect.
 AGENTS = """
-SELECT a.name, s.beats, s.nops, sc.state, sc.attempts,
+SELECT a.name, s.heartbeats, s.nops, sc.state, sc.attempts,
     count(h.id) FILTER (WHERE h.status = 'done'), count(h.id) FILTER (WHERE h.status = 'failed'),
     count(h.id) FILTER (WHERE h.status NOT IN ('done', 'failed')), count(DISTINCT h.slot_at),
     coalesce(max(h.number), 0)
 FROM agents_agent a JOIN agents_agentstate s ON s.agent_id = a.id JOIN heartbeats_heartbeatschedule sc ON sc.agent_id = a.id
-LEFT JOIN heartbeats_heartbeat h ON h.agent_id = a.id GROUP BY a.name, s.beats, s.nops, sc.state, sc.attempts
+LEFT JOIN heartbeats_heartbeat h ON h.agent_id = a.id GROUP BY a.name, s.heartbeats, s.nops, sc.state, sc.attempts
 """
 # Done heartbeats whose energy does not follow from their costs and the heartbeat before.
 ENERGY = """
@@ -27,7 +27,7 @@ SELECT a.name, done.number FROM done JOIN agents_agent a ON a.id = done.agent_id
 JOIN agents_agentstate s ON s.agent_id = done.agent_id
 WHERE done.energy_end <> done.energy_start - done.cost
     OR done.before IS NOT NULL AND done.energy_start <> least(20, done.before + 10)
-    OR done.number = s.beats AND s.energy <> done.energy_end
+    OR done.number = s.heartbeats AND s.energy <> done.energy_end
 """
 # Done heartbeats whose narrative is not one memory.
 NARRATIVES = """

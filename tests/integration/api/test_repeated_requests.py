@@ -79,7 +79,7 @@ def test_a_known_version_is_not_sent_again(owner: Caller, vega: dict[str, Any]) 
     tag = owner.get(path)["ETag"]
     unchanged = owner.send("get", path, If_None_Match=tag)
     assert (unchanged.status_code, unchanged.content, unchanged["ETag"]) == (304, b"", tag)
-    owner.send("patch", path, {"daily_beats": 5})
+    owner.send("patch", path, {"daily_heartbeats": 5})
     assert owner.send("get", path, If_None_Match=tag).status_code == 200
 
 
@@ -93,10 +93,13 @@ def test_a_version_that_a_proxy_made_weak_is_known(owner: Caller, vega: dict[str
 def test_a_change_of_an_old_version_is_refused(owner: Caller, vega: dict[str, Any]) -> None:
     path = f"/agents/{vega['id']}/policy"
     tag = owner.get(path)["ETag"]
-    assert owner.send("patch", path, {"daily_beats": 5}, If_Match=tag).status_code == 200
-    refused = owner.send("patch", path, {"daily_beats": 6}, If_Match=tag)
-    assert (refused.status_code, owner.get(path).json()["daily_beats"]) == (412, 5)
-    assert owner.send("patch", path, {"daily_beats": 6}, If_Match=owner.get(path)["ETag"]).status_code == 200
+    assert owner.send("patch", path, {"daily_heartbeats": 5}, If_Match=tag).status_code == 200
+    refused = owner.send("patch", path, {"daily_heartbeats": 6}, If_Match=tag)
+    assert (refused.status_code, owner.get(path).json()["daily_heartbeats"]) == (412, 5)
+    assert (
+        owner.send("patch", path, {"daily_heartbeats": 6}, If_Match=owner.get(path)["ETag"]).status_code
+        == 200
+    )
 
 
 def test_a_repeated_change_of_an_old_version_is_replayed(owner: Caller, vega: dict[str, Any]) -> None:
@@ -118,8 +121,8 @@ def test_a_change_with_own_transactions_checks_its_version(owner: Caller) -> Non
 @pytest.mark.parametrize("tag", ["abc", "", "W/abc"])
 def test_an_unreadable_version_is_refused(owner: Caller, vega: dict[str, Any], tag: str) -> None:
     path = f"/agents/{vega['id']}/policy"
-    refused = owner.send("patch", path, {"daily_beats": 5}, If_Match=tag)
-    assert (refused.status_code, owner.get(path).json()["daily_beats"]) == (422, None)
+    refused = owner.send("patch", path, {"daily_heartbeats": 5}, If_Match=tag)
+    assert (refused.status_code, owner.get(path).json()["daily_heartbeats"]) == (422, None)
 
 
 def test_a_change_of_a_version_counts_as_one_request(
@@ -128,7 +131,7 @@ def test_a_change_of_a_version_counts_as_one_request(
     settings.ARBOR_API_PER_MINUTE = 3
     monkeypatch.setattr(rates, "limiter", RateLimiter(clock=lambda: 0.0))
     path = f"/agents/{vega['id']}/policy"
-    changed = owner.send("patch", path, {"daily_beats": 5}, If_Match=owner.get(path)["ETag"])
+    changed = owner.send("patch", path, {"daily_heartbeats": 5}, If_Match=owner.get(path)["ETag"])
     last = owner.get(path)
     assert (changed.status_code, last.status_code, last["RateLimit-Remaining"]) == (200, 200, "0")
 

@@ -188,4 +188,4 @@ def test_the_examples_of_the_guide_work(server: str, tenant: Tenant, templates: 
     )
     assert ran.returncode == 0, ran.stdout + ran.stderr
     assert "The harbour opens at six." in ran.stdout
-    assert '"daily_beats":48' in ran.stdout
+    assert '"daily_heartbeats":48' in ran.stdout

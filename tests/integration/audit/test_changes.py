@@ -59,11 +59,11 @@ def test_agents_find_the_latest_acts_by_a_text_in_any_case(tenant: Tenant, other
 
 
 def test_changes_of_policies_and_status_are_audited(agent: Agent, tenant: Tenant) -> None:
-    first = audited_change(tenant, set_policy, agent_id=agent.id, changes={"daily_beats": 5})
-    assert first[1] == {"daily_beats": 5}
-    assert audited_change(tenant, set_policy, agent_id=agent.id, changes={"daily_beats": 7}) == (
-        {"daily_beats": 5},
-        {"daily_beats": 7},
+    first = audited_change(tenant, set_policy, agent_id=agent.id, changes={"daily_heartbeats": 5})
+    assert first[1] == {"daily_heartbeats": 5}
+    assert audited_change(tenant, set_policy, agent_id=agent.id, changes={"daily_heartbeats": 7}) == (
+        {"daily_heartbeats": 5},
+        {"daily_heartbeats": 7},
     )
     assert audited_change(tenant, pause_agent, agent_id=agent.id) == (
         {"status": "active"},
@@ -126,10 +126,10 @@ def test_changes_of_members_and_tenants_are_audited(tenant: Tenant) -> None:
     assert last_change() == ({"role": "viewer"}, {"role": "operator"})
     dismiss_member(**member, actor=ACTOR)
     assert last_change() == ({"role": "operator"}, {})
-    limit_tenant(slug=tenant.slug, limits={"daily_beats": 10}, actor=ACTOR)
-    assert last_change() == ({"daily_beats": None}, {"daily_beats": 10})
-    limit_tenant(slug=tenant.slug, limits={"daily_beats": None}, actor=ACTOR)
-    assert last_change() == ({"daily_beats": 10}, {"daily_beats": None})
+    limit_tenant(slug=tenant.slug, limits={"daily_heartbeats": 10}, actor=ACTOR)
+    assert last_change() == ({"daily_heartbeats": None}, {"daily_heartbeats": 10})
+    limit_tenant(slug=tenant.slug, limits={"daily_heartbeats": None}, actor=ACTOR)
+    assert last_change() == ({"daily_heartbeats": 10}, {"daily_heartbeats": None})
     latest = PlatformEvent.objects.using(OPS).order_by("-id").first()
     assert latest is not None
     assert latest.message == f"changed the daily limits of tenant {tenant.slug}"

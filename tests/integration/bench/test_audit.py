@@ -39,7 +39,7 @@ FAULTS = {
     "heartbeats without a memory of themselves": f"UPDATE heartbeats_heartbeat SET memory_id = NULL WHERE id = {LAST_HEARTBEAT}",
     "calls that were not charged": "DELETE FROM calls_ledgerentry",
     "messages that were not written": "DELETE FROM contacts_outboxmessage",
-    "heartbeats counted twice": "UPDATE agents_agentstate SET beats = beats + 1",
+    "heartbeats counted twice": "UPDATE agents_agentstate SET heartbeats = heartbeats + 1",
     "memories of no heartbeat": f"UPDATE heartbeats_heartbeat SET memory_id = NULL WHERE id = {LAST_HEARTBEAT}",
     "charges doubled": """
 INSERT INTO calls_ledgerentry SELECT copy.* FROM calls_ledgerentry l CROSS JOIN LATERAL

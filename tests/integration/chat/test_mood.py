@@ -120,10 +120,10 @@ def test_a_persons_message_resets_the_stale_heartbeats(
 ) -> None:
     scripted(line, repeat=True)
     with tenant_transaction(agent.tenant_id):
-        AgentState.objects.filter(agent_id=agent.id).update(stale_beats=40)
+        AgentState.objects.filter(agent_id=agent.id).update(stale_heartbeats=40)
     talk("The harbour has a new crane.")
     with tenant_transaction(agent.tenant_id):
-        assert AgentState.objects.get(agent_id=agent.id).stale_beats == 0
+        assert AgentState.objects.get(agent_id=agent.id).stale_heartbeats == 0
 
 
 def test_a_message_during_a_heartbeat_resets_the_stale_heartbeats(
@@ -131,7 +131,7 @@ def test_a_message_during_a_heartbeat_resets_the_stale_heartbeats(
 ) -> None:
     scripted(model_answer("Oh?"), REST)
     with tenant_transaction(agent.tenant_id):
-        AgentState.objects.filter(agent_id=agent.id).update(stale_beats=40)
+        AgentState.objects.filter(agent_id=agent.id).update(stale_heartbeats=40)
     make_due(agent)
     fleet.dispatch()
     fleet.step()  # now the heartbeat waits for its model
@@ -139,4 +139,4 @@ def test_a_message_during_a_heartbeat_resets_the_stale_heartbeats(
     fleet.run()
     assert heartbeats_of(agent)[-1].status == HeartbeatStatus.DONE
     with tenant_transaction(agent.tenant_id):
-        assert AgentState.objects.get(agent_id=agent.id).stale_beats == 0
+        assert AgentState.objects.get(agent_id=agent.id).stale_heartbeats == 0

@@ -19,7 +19,7 @@ def test_one_message_is_answered_and_remembered(arbor: Arbor, active_vega: str) 
 
     assert ran.code == 0
     assert ran.json["content"].startswith("No language model is in use here")
-    assert (ran.json["model"], ran.json["ended"], ran.json["beat_follows"]) == (
+    assert (ran.json["model"], ran.json["ended"], ran.json["heartbeat_follows"]) == (
         "reflex/policy",
         True,
         True,

@@ -102,9 +102,9 @@ def test_the_trace_shows_prompt_steps_actions_and_narrative(arbor: Arbor, active
 def test_past_heartbeats_are_shown_by_number(arbor: Arbor, active_vega: str) -> None:
     first, second = (arbor("agent", "run", active_vega, "--json").json for _ in range(2))
     assert arbor("agent", "trace", active_vega, "--json").json == second
-    assert arbor("agent", "trace", active_vega, "--beat", "1", "--json").json == first
+    assert arbor("agent", "trace", active_vega, "--heartbeat", "1", "--json").json == first
     assert "Vega, heartbeat 2: done" in arbor("agent", "trace", active_vega).out
-    ran = arbor("agent", "trace", active_vega, "--beat", "7")
+    ran = arbor("agent", "trace", active_vega, "--heartbeat", "7")
     assert (ran.code, "has no heartbeat 7; its heartbeats have the numbers 1 to 2" in ran.err) == (1, True)
 
 

@@ -90,7 +90,7 @@ def test_a_policy_is_shown_with_its_effective_values(arbor: Arbor, active_vega: 
         (["--time-zone", "Mars/Olympus"], 1, "Europe/Berlin"),
         (["--hours", "08:00-08:00"], 1, "08:00 twice"),
         (["--hours", "8 to 9"], 2, "08:00-22:00"),
-        (["--daily-beats", "-1"], 1, "or none, got"),
+        (["--daily-heartbeats", "-1"], 1, "or none, got"),
         (["--daily-usd", "nan"], 1, "or none, got"),
         (["--daily-tokens", "many"], 2, "none for no limit"),
         (["--allowance", "0"], 1, "1 to 256"),
@@ -110,11 +110,11 @@ def test_an_invalid_policy_is_refused(
 
 
 def test_a_tenant_is_limited(arbor: Arbor, one_tenant: str) -> None:
-    ran = arbor("tenant", "limit", one_tenant, "--beats", "1000", "--usd", "2.5", "--json").json
-    assert (ran["daily_beats"], ran["daily_usd"]) == (1000, "2.5")
-    assert "beats unlimited" in arbor("tenant", "limit", one_tenant, "--beats", "none").out
-    assert arbor("tenant", "limit", one_tenant, "--beats", "-5").code == 1
-    assert arbor("tenant", "limit", "nobody", "--beats", "5").code == 1
+    ran = arbor("tenant", "limit", one_tenant, "--heartbeats", "1000", "--usd", "2.5", "--json").json
+    assert (ran["daily_heartbeats"], ran["daily_usd"]) == (1000, "2.5")
+    assert "heartbeats unlimited" in arbor("tenant", "limit", one_tenant, "--heartbeats", "none").out
+    assert arbor("tenant", "limit", one_tenant, "--heartbeats", "-5").code == 1
+    assert arbor("tenant", "limit", "nobody", "--heartbeats", "5").code == 1
 
 
 def test_a_cycle_runs_and_its_heartbeats_can_be_replayed(arbor: Arbor, active_vega: str) -> None:
@@ -132,7 +132,7 @@ def test_a_cycle_runs_and_its_heartbeats_can_be_replayed(arbor: Arbor, active_ve
     ]
     assert "the same" in arbor("agent", "replay", first).out
     assert arbor("tenant", "create", "globex").code == 0
-    shown = arbor("agent", "trace", active_vega, "--beat", str(cycle["ticks"][0]["number"])).out
+    shown = arbor("agent", "trace", active_vega, "--heartbeat", str(cycle["ticks"][0]["number"])).out
     assert f"id {first[-8:]}" in shown
     assert "the same" in arbor("agent", "replay", first[-8:]).out
     missing = arbor("agent", "replay", active_vega)
@@ -145,7 +145,7 @@ def test_a_cycle_runs_and_its_heartbeats_can_be_replayed(arbor: Arbor, active_ve
 def test_usage_and_notices_are_shown(arbor: Arbor, active_vega: str) -> None:
     assert arbor("agent", "run", active_vega, "--here").code == 0
     shown = arbor("agent", "show", active_vega, "--json").json
-    assert shown["used_today"]["beats"] == 1
+    assert shown["used_today"]["heartbeats"] == 1
     assert shown["used_today"]["level"] == "normal"
     assert (shown["energy_delta_24h"] < 0, shown["reach_outs_24h"]) == (True, 0)
     details = arbor("agent", "show", active_vega).out

@@ -43,7 +43,7 @@ def set_notice_and_halt(world: World) -> Agent:
             active_from=time(8), active_until=time(22), time_zone="Europe/Berlin", daily_usd=1
         )
         notices = [{"kind": "loop", "text": "You have turned to <b>tides</b> in 4 heartbeats."}, "nonsense"]
-        AgentState.objects.filter(agent_id=agent.id).update(notices=notices, idle_beats=3)
+        AgentState.objects.filter(agent_id=agent.id).update(notices=notices, idle_heartbeats=3)
     return agent
 
 
@@ -85,7 +85,7 @@ def test_the_last_mode_is_that_of_a_heartbeat_which_was_not_skipped(world: World
 def test_rows_of_agents_are_found_by_words(viewer: Client, world: World) -> None:
     with tenant_transaction(world.tenant.id):
         agent = AgentFactory(name="Vega")
-        set_policy(agent_id=agent.id, changes={"daily_beats": 3}, actor="cli:ann")
+        set_policy(agent_id=agent.id, changes={"daily_heartbeats": 3}, actor="cli:ann")
         for row_agent in (agent, AgentFactory(name="Lyra")):
             TrustScore.objects.create(
                 tenant_id=world.tenant.id, agent=row_agent, tier="probationary", since=timezone.now()

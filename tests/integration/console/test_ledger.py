@@ -142,7 +142,7 @@ def test_the_page_opens_with_valid_and_invalid_choices(viewer: Client, world: Wo
 
 def test_budgets_show_their_use_and_the_time_of_their_end(world: World) -> None:
     noon = datetime.now(UTC).replace(hour=12, minute=0, second=0, microsecond=0)
-    limit_tenant(slug="acme", limits={"daily_beats": 100, "daily_tokens": 10_000}, actor="cli:tests")
+    limit_tenant(slug="acme", limits={"daily_heartbeats": 100, "daily_tokens": 10_000}, actor="cli:tests")
     with tenant_transaction(world.tenant.id):
         DailyUsage.objects.all().delete()
         AgentPolicy.objects.update_or_create(
@@ -152,7 +152,7 @@ def test_budgets_show_their_use_and_the_time_of_their_end(world: World) -> None:
             tenant_id=world.tenant.id,
             agent=world.agent,
             day=noon.date(),
-            beats=80,
+            heartbeats=80,
             tokens=100,
             cost_usd=Decimal(2),
             level="halt",

@@ -62,10 +62,10 @@ def test_the_story_runs_step_by_step_and_leaves_no_agent(prepared: Arbor) -> Non
 def test_the_story_is_printed_as_json(prepared: Arbor) -> None:
     story = prepared("demo", "--json").json
     assert story["ingested"] == {"file": "conversation.jsonl", "stored": 74, "sessions": 8, "bad": 0}
-    assert [heartbeat["status"] for heartbeat in story["beats"]] == ["done", "done", "done"]
-    assert [heartbeat["number"] for heartbeat in story["beats"]] == [1, 2, 3]
-    assert story["beats"][0]["mode"] == "plan_execution"
-    assert (story["before"]["beats"], story["after"]["beats"]) == (0, 3)
+    assert [heartbeat["status"] for heartbeat in story["heartbeats"]] == ["done", "done", "done"]
+    assert [heartbeat["number"] for heartbeat in story["heartbeats"]] == [1, 2, 3]
+    assert story["heartbeats"][0]["mode"] == "plan_execution"
+    assert (story["before"]["heartbeats"], story["after"]["heartbeats"]) == (0, 3)
     assert story["after"]["goals"]["Know the story of the Halcyon"] == "completed, 100%"
     assert story["after"]["memories"]["episodic"] == 77
     lungs = story["recalled"]["What is wrong with Aurelio's lungs?"]

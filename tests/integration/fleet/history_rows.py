@@ -111,7 +111,7 @@ class YearOfHours:
                     tenant_id=self._agent.tenant_id,
                     agent=self._agent,
                     day=(self._begins + timedelta(days=day)).date(),
-                    beats=24,
+                    heartbeats=24,
                     calls=24,
                     tokens=24 * 1440,
                     cost_usd="0.01872",

@@ -100,9 +100,9 @@ def test_a_year_of_hourly_heartbeats_stops_growing(
     with tenant_transaction(agent.tenant_id):
         assert not Percept.objects.filter(heartbeat=None).exists()
         assert Memory.objects.count() == 5
-        used = DailyUsage.objects.aggregate(Sum("beats"), Sum("calls"))
+        used = DailyUsage.objects.aggregate(Sum("heartbeats"), Sum("calls"))
         # The day of the age limit is retained as a whole.
-        assert used == {"beats__sum": 24 * 121, "calls__sum": 24 * 121}
+        assert used == {"heartbeats__sum": 24 * 121, "calls__sum": 24 * 121}
 
 
 def test_old_heartbeats_go_with_their_calls_and_percepts(agent: Agent) -> None:

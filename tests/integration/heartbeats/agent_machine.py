@@ -68,9 +68,9 @@ POLICIES: tuple[Mapping[str, Any], ...] = (
     {"budget": "energy"},
     {"budget": "actions", "allowance": 2},
     {"budget": "ticks", "allowance": None},
-    {"daily_beats": 2},
+    {"daily_heartbeats": 2},
     {"daily_tokens": 3_000},
-    {"daily_beats": None, "daily_tokens": None},
+    {"daily_heartbeats": None, "daily_tokens": None},
 )
 UNDER_WAY = (HeartbeatStatus.RUNNING, HeartbeatStatus.WAITING)
 tokens = st.integers(0, 2_000)

@@ -181,10 +181,10 @@ _STATE = (
     "energy",
     "ticks_left",
     "bonus_actions",
-    "beats",
+    "heartbeats",
     "nops",
-    "idle_beats",
-    "stale_beats",
+    "idle_heartbeats",
+    "stale_heartbeats",
     "working_memory",
     "learned",
     "notices",
@@ -223,7 +223,7 @@ _ROWS: Mapping[str, Callable[[UUID], Iterable[Any]]] = {
     "audit": _listed(AuditEvent, "action", "actor", "message"),
     "calls": _listed(ExternalCall, "purpose", "status", "model", "reply", "error_kind", "attempts"),
     "ledger": _listed(LedgerEntry, "purpose", "error_kind"),
-    "usage": _listed(DailyUsage, "beats", "calls", "level"),
+    "usage": _listed(DailyUsage, "heartbeats", "calls", "level"),
 }
 
 
@@ -248,7 +248,7 @@ def assert_one_heartbeat_each(batch: Batch, *, except_for: dict[int, str] | None
     assert statuses_of(batch) == expected
     for agent, status in zip(batch.agents, expected, strict=True):
         with tenant_transaction(agent.tenant_id):
-            count = AgentState.objects.get(agent_id=agent.id).beats
+            count = AgentState.objects.get(agent_id=agent.id).heartbeats
             narratives = Memory.objects.filter(agent_id=agent.id, session="heartbeats").count()
         assert (count, narratives) == ((1, 1) if status == HeartbeatStatus.DONE else (0, 0))
         assert schedule_of(agent).state == ScheduleState.IDLE

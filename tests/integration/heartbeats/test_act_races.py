@@ -119,7 +119,7 @@ class Acts:
         return self._in_tenant(partial(pause_agent, agent_id=self.agent.id, actor=ANN))
 
     def change_policy(self) -> object:
-        changes = {"budget": "ticks", "daily_beats": 5}
+        changes = {"budget": "ticks", "daily_heartbeats": 5}
         return self._in_tenant(partial(set_policy, agent_id=self.agent.id, changes=changes, actor=ANN))
 
     def allocate(self) -> object:

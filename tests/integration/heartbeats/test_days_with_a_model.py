@@ -115,8 +115,10 @@ def _assert_figures_agree(agent: Agent, *, heartbeats: int) -> None:
         assert reasons.keys() <= {HeartbeatStatus.DONE, HeartbeatStatus.SKIPPED}, reasons
         done = rows.filter(status=HeartbeatStatus.DONE)
         assert all(row.energy_end is not None and 0 <= row.energy_end <= 20 for row in done)
-        used = DailyUsage.objects.filter(agent_id=agent.id).aggregate(beats=Sum("beats"))["beats"]
-        assert state.beats == used == done.count() == heartbeats
+        used = DailyUsage.objects.filter(agent_id=agent.id).aggregate(heartbeats=Sum("heartbeats"))[
+            "heartbeats"
+        ]
+        assert state.heartbeats == used == done.count() == heartbeats
         assert not Percept.objects.filter(agent_id=agent.id, heartbeat_id__isnull=True).exists()
         titles = Counter(Goal.objects.filter(agent_id=agent.id).values_list("title", flat=True))
         assert max(titles.values()) == 1

@@ -236,8 +236,8 @@ def test_a_writer_of_items_and_a_heartbeat_end_in_either_order(
 
 def test_a_change_of_limits_waits_for_the_schedule_first(agent: Agent) -> None:
     with tenant_transaction(agent.tenant_id):
-        set_policy(agent_id=agent.id, changes={"daily_beats": 5}, actor=ANN)
-    change = {"agent_id": agent.id, "changes": {"daily_beats": 6}, "actor": ANN}
+        set_policy(agent_id=agent.id, changes={"daily_heartbeats": 5}, actor=ANN)
+    change = {"agent_id": agent.id, "changes": {"daily_heartbeats": 6}, "actor": ANN}
     with tenant_transaction(agent.tenant_id):
         lock_schedule(agent.id)
         thread = in_own_connection(_in_tenant(agent, set_policy, **change))
@@ -245,7 +245,7 @@ def test_a_change_of_limits_waits_for_the_schedule_first(agent: Agent) -> None:
         assert list(AgentPolicy.objects.filter(agent_id=agent.id).select_for_update(nowait=True))
     thread.join(20)
     with tenant_transaction(agent.tenant_id):
-        assert AgentPolicy.objects.get(agent_id=agent.id).daily_beats == 6
+        assert AgentPolicy.objects.get(agent_id=agent.id).daily_heartbeats == 6
 
 
 def test_an_answer_waits_for_the_schedule_with_no_usage_locked(agent: Agent, scripted: Script) -> None:

@@ -244,7 +244,7 @@ def test_unreadable_replies_are_a_nop_and_ten_nops_end_in_dormancy(
     assert heartbeat.reason.startswith("no usable reply in 3 tries")
     with tenant_transaction(agent.tenant_id):
         state = AgentState.objects.get(agent_id=agent.id)
-        assert (state.nops, state.energy, state.beats) == (9, 5, 0)
+        assert (state.nops, state.energy, state.heartbeats) == (9, 5, 0)
     heartbeats.run("no", "no", "no")
     with tenant_transaction(agent.tenant_id):
         agent.refresh_from_db()

@@ -69,7 +69,7 @@ def test_an_agent_is_spawned_with_its_genome_and_lives(
     assert (tick.status, tick.number) == (HeartbeatStatus.DONE, 1)
     assert tick.action is not None
     assert tick.action.action == "remember"
-    assert runtime.load(spawned).beats == 1
+    assert runtime.load(spawned).heartbeats == 1
     with pytest.raises(AlreadyExists):
         runtime.spawn(name="Nova", template="Scout")
 
@@ -195,7 +195,7 @@ def test_a_peer_that_is_an_agent_is_found_by_either_id_with_its_trust(
     bo = new_agent(tenant, "Bo")
     store_peer(agent, name="Bo", peer=bo, interactions=4, successes=3, last_tick=1)
     with tenant_transaction(agent.tenant_id):
-        AgentState.objects.filter(agent_id=agent.id).update(beats=100)
+        AgentState.objects.filter(agent_id=agent.id).update(heartbeats=100)
     peer = runtime.peer_model(agent.id, bo.id)
     assert peer is not None
     assert peer.trust == pytest.approx(0.75 * math.exp(-0.001 * 100))
@@ -256,7 +256,7 @@ def test_a_loaded_agent_has_what_a_heartbeat_would_read_now(
     ]
     assert {drive.name for drive in loaded.drives} == set(Drive)
     assert loaded.mood.valence < 0.5
-    assert loaded.stale_beats == 1
+    assert loaded.stale_heartbeats == 1
 
 
 def test_working_memory_is_refused_if_too_large_or_a_heartbeat_runs(

@@ -41,18 +41,18 @@ def test_an_idle_heartbeat_asks_no_model_and_gives_the_reason(fleet: Fleet, idle
     calls, energy, stale = (
         count_calls(idle_agent),
         state_of(idle_agent).energy,
-        state_of(idle_agent).stale_beats,
+        state_of(idle_agent).stale_heartbeats,
     )
 
     second = run_heartbeat(fleet, idle_agent)
 
     assert second.status == HeartbeatStatus.SKIPPED
     assert second.reason == "idle: nothing waits, and it reflected at the last heartbeat"
-    assert state_of(idle_agent).stale_beats == stale + 1
+    assert state_of(idle_agent).stale_heartbeats == stale + 1
     assert (second.number, second.model, second.energy_start) == (0, "", None)
     assert count_calls(idle_agent) == calls
     assert state_of(idle_agent).energy == energy
-    assert state_of(idle_agent).idle_beats == 1
+    assert state_of(idle_agent).idle_heartbeats == 1
     assert schedule_of(idle_agent).state == ScheduleState.IDLE
 
 
@@ -101,7 +101,7 @@ def test_a_percept_ends_the_idleness(fleet: Fleet, idle_agent: Agent) -> None:
     with tenant_transaction(idle_agent.tenant_id):
         perceive(agent_id=idle_agent.id, kind="environment", content="It snows.", actor="test")
     assert run_heartbeat(fleet, idle_agent).status == HeartbeatStatus.DONE
-    assert state_of(idle_agent).idle_beats == 0
+    assert state_of(idle_agent).idle_heartbeats == 0
 
 
 def test_an_urgent_percept_brings_the_heartbeat_forward(fleet: Fleet, idle_agent: Agent) -> None:

@@ -105,7 +105,7 @@ def test_usage_is_counted_once_for_each_heartbeat_and_call(
     run_heartbeat(fleet, agent)
     with tenant_transaction(agent.tenant_id):
         usage = DailyUsage.objects.get(agent_id=agent.id)
-    assert (usage.beats, usage.calls) == (2, 2)
+    assert (usage.heartbeats, usage.calls) == (2, 2)
     assert (usage.tokens, usage.cost_usd) == (200, Decimal("0.5"))
 
 
@@ -143,14 +143,14 @@ def test_a_low_budget_is_in_the_prompt_and_audited_once(
 
 
 def test_the_goal_to_spend_less_closes_when_the_budget_renews(fleet: Fleet, idle_agent: Agent) -> None:
-    change_policy(idle_agent, daily_beats=20)
-    set_usage(idle_agent, beats=15)
+    change_policy(idle_agent, daily_heartbeats=20)
+    set_usage(idle_agent, heartbeats=15)
     create_survival_goal(idle_agent)
     withheld = run_heartbeat(fleet, idle_agent)
     assert withheld.status == HeartbeatStatus.SKIPPED
     assert "serves no goal" in withheld.reason
 
-    set_usage(idle_agent, beats=0)
+    set_usage(idle_agent, heartbeats=0)
     assert run_heartbeat(fleet, idle_agent).status == HeartbeatStatus.DONE
     with tenant_transaction(idle_agent.tenant_id):
         goal = Goal.objects.get(agent_id=idle_agent.id)
@@ -166,7 +166,7 @@ def test_the_goal_to_spend_less_closes_when_the_budget_renews(fleet: Fleet, idle
 def test_a_goal_closed_concurrently_by_a_person_stops_no_heartbeat(
     fleet: Fleet, idle_agent: Agent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    change_policy(idle_agent, daily_beats=20)
+    change_policy(idle_agent, daily_heartbeats=20)
     goal = create_survival_goal(idle_agent)
     conclude = BacklogEditor.conclude
 
@@ -205,7 +205,7 @@ def test_agents_halted_by_a_limit_resume_when_it_is_raised(
             next_due_at=datetime.now(UTC) + timedelta(days=2)
         )
     for lift in (5, None):
-        limit_tenant(slug=tenant.slug, limits={"daily_beats": 0}, actor="test")
+        limit_tenant(slug=tenant.slug, limits={"daily_heartbeats": 0}, actor="test")
         for agent in (ada, bo):
             assert "the day's budget is used up" in run_heartbeat(fleet, agent).reason
         limit_tenant(slug=tenant.slug, limits={"daily_tokens": 10}, actor="test")
@@ -213,7 +213,7 @@ def test_agents_halted_by_a_limit_resume_when_it_is_raised(
             "a change of another limit resumes no agent"
         )
 
-        limit_tenant(slug=tenant.slug, limits={"daily_beats": lift, "daily_tokens": None}, actor="test")
+        limit_tenant(slug=tenant.slug, limits={"daily_heartbeats": lift, "daily_tokens": None}, actor="test")
 
         due = {schedule_of(agent).next_due_at - datetime.now(UTC) for agent in (ada, bo)}
         assert len(due) == 2, "the agents resume at different times"
@@ -225,11 +225,11 @@ def test_an_agent_halted_while_the_limit_is_lifted_resumes(
     fleet: Fleet, tenant: Tenant, agent: Agent, scripted: Script, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scripted(REST, repeat=True)
-    limit_tenant(slug=tenant.slug, limits={"daily_beats": 0}, actor="test")
+    limit_tenant(slug=tenant.slug, limits={"daily_heartbeats": 0}, actor="test")
     started: list[Thread] = []
 
     def lift() -> None:
-        limit_tenant(slug=tenant.slug, limits={"daily_beats": None}, actor="test")
+        limit_tenant(slug=tenant.slug, limits={"daily_heartbeats": None}, actor="test")
 
     def lift_limit_and_plan(*args: Any, **kwargs: Any) -> NextHeartbeat:
         # The heartbeat has read the limit that is lifted now, and goes on once the change waits for its lock or is done.
@@ -251,12 +251,12 @@ def test_an_agent_halted_while_the_limit_is_lifted_resumes(
 
 def test_an_agent_resumes_when_its_own_limit_is_lifted(fleet: Fleet, agent: Agent, scripted: Script) -> None:
     scripted(REST, repeat=True)
-    change_policy(agent, daily_beats=0)
+    change_policy(agent, daily_heartbeats=0)
     assert run_heartbeat(fleet, agent).status == HeartbeatStatus.SKIPPED
 
     change_policy(agent, adaptive=False)
     assert schedule_of(agent).next_due_at >= renewed_at(datetime.now(UTC))
-    change_policy(agent, daily_beats=None)
+    change_policy(agent, daily_heartbeats=None)
 
     assert schedule_of(agent).next_due_at <= datetime.now(UTC) + timedelta(minutes=3)
     assert run_heartbeat(fleet, agent).status == HeartbeatStatus.DONE

@@ -7,15 +7,16 @@ from typing import Any
 
 import pytest
 
-from apps.agents.models import Agent, AgentKey, AgentPolicy, RequestedCapability
+from apps.agents.models import Agent, AgentKey, AgentPolicy, AgentState, RequestedCapability
 from apps.agents.services.identity import identity_of
 from apps.audit.models import AuditAction, AuditEvent
 from apps.authority.models import CapabilityGrant
-from apps.fleet.seeds import files
+from apps.fleet.seeds import capture, files
+from apps.fleet.seeds.checks import Values
 from apps.fleet.seeds.files import verify_seed
 from apps.fleet.seeds.importing import ImportOptions, fork_agent, import_seed
 from apps.fleet.seeds.restoring import SeedReport
-from apps.fleet.seeds.sections import SECTIONS
+from apps.fleet.seeds.sections import SECTIONS, SeedSection
 from apps.memories.models import Edge, Memory, Term
 from apps.memories.services.store.remember import store
 from apps.selves.models import Belief
@@ -174,6 +175,36 @@ def test_a_seed_with_an_invalid_policy_is_not_imported(
 
     with tenant_transaction(world.tenant.id):
         assert Agent.objects.count() == 1
+
+
+def test_a_seed_with_former_names_of_columns_is_read(
+    world: World, export: Export, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    values_of = capture._values
+
+    def with_former_names(section: SeedSection, values: Values) -> Values:
+        former = {today: name for name, today in section.renamed.items()}
+        return {former.get(name, name): value for name, value in values_of(section, values).items()}
+
+    with monkeypatch.context() as patched:
+        patched.setattr(capture, "_values", with_former_names)
+        file = export(world.agent.id)
+    report = import_into(world.tenant, file)
+
+    assert report.unknown == {}
+    with tenant_transaction(world.tenant.id):
+        before = AgentState.objects.get(agent=world.agent)
+        after = AgentState.objects.get(agent_id=report.agent_id)
+        counted = (after.heartbeats, after.idle_heartbeats, after.stale_heartbeats, after.last_heartbeat_at)
+        assert counted == (
+            before.heartbeats,
+            before.idle_heartbeats,
+            before.stale_heartbeats,
+            before.last_heartbeat_at,
+        )
+        assert before.heartbeats > 0
+        limits = AgentPolicy.objects.filter(agent_id__in=(world.agent.id, report.agent_id))
+        assert [limit for (limit,) in limits.values_list("daily_heartbeats")] == [24, 24]
 
 
 def test_a_changed_seed_changes_nothing(world: World, export: Export) -> None:

@@ -210,13 +210,13 @@ def run_heartbeats(fleet: Fleet, agent: Agent, scripted: Script) -> None:
     run_heartbeat(fleet, agent)
     with tenant_transaction(agent.tenant_id):
         perceive(agent_id=agent.id, kind="environment", content="The fog is back.", actor="test")
-        set_policy(agent_id=agent.id, changes={"daily_beats": 2}, actor="test")
+        set_policy(agent_id=agent.id, changes={"daily_heartbeats": 2}, actor="test")
     run_heartbeat(fleet, agent)
 
 
 def run_unusable_reply(fleet: Fleet, agent: Agent, scripted: Script) -> None:
     with tenant_transaction(agent.tenant_id):
-        set_policy(agent_id=agent.id, changes={"daily_beats": None}, actor="test")
+        set_policy(agent_id=agent.id, changes={"daily_heartbeats": None}, actor="test")
         perceive(agent_id=agent.id, kind="environment", content="A storm comes.", actor="test")
     scripted("so what", repeat=True)
     run_heartbeat(fleet, agent)

@@ -82,12 +82,17 @@ def test_a_database_with_a_part_of_the_migrations_is_refused(replaced: list[Node
 
 
 def test_a_first_migration_that_was_interrupted_is_continued(replaced: list[Node]) -> None:
-    MigrationRecorder(connections[OWNER]).record_unapplied("agents", "0003_percepts_by_heartbeat")
+    recorder = MigrationRecorder(connections[OWNER])
+    for name in ("0003_percepts_by_heartbeat", "0003_heartbeat_columns"):
+        recorder.record_unapplied("agents", name)
     planned = StringIO()
 
     call_command("migrate", plan=True, stdout=planned)
 
-    assert re.findall(r"^\w+\.\w+$", planned.getvalue(), re.MULTILINE) == ["agents.0002_references"]
+    assert re.findall(r"^\w+\.\w+$", planned.getvalue(), re.MULTILINE) == [
+        "agents.0002_references",
+        "agents.0003_heartbeat_columns",
+    ]
 
 
 def test_a_database_of_a_still_earlier_version_is_refused(replaced: list[Node]) -> None:

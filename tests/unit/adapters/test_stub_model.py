@@ -73,7 +73,7 @@ def test_the_stub_plans_a_goal_or_creates_one_by_mode() -> None:
 
 
 def test_equal_prompts_get_equal_replies_and_others_differ() -> None:
-    replies = [answer(situation(beat_number=number)).reply for number in range(1, 200)]
+    replies = [answer(situation(heartbeat_number=number)).reply for number in range(1, 200)]
     actions = {action.action for reply in replies for action in reply.actions}
 
     assert answer(situation()) == answer(situation())
@@ -84,7 +84,7 @@ def test_equal_prompts_get_equal_replies_and_others_differ() -> None:
 def test_the_stub_messages_users_within_its_energy() -> None:
     written = 0
     for number in range(1, 60):
-        prompt = build_prompt(situation(beat_number=number, energy=6), "You are Scout.", builders.NONCE)
+        prompt = build_prompt(situation(heartbeat_number=number, energy=6), "You are Scout.", builders.NONCE)
         parsed = parse_reply(json.dumps(reply_to(f"{prompt.system}\n{prompt.user}", writes=True)))
         assert (parsed.dropped, parsed.repairs) == ((), ())
         named = [action.action for action in parsed.reply.actions]
@@ -96,7 +96,7 @@ def test_the_stub_messages_users_within_its_energy() -> None:
 
 def test_the_stub_never_spends_more_than_its_energy() -> None:
     for number in range(50):
-        reply = answer(situation(energy=1, beat_number=number)).reply
+        reply = answer(situation(energy=1, heartbeat_number=number)).reply
         assert sum(ACTIONS[action.action].cost for action in reply.actions) <= 1
 
 

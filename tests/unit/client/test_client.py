@@ -279,12 +279,12 @@ def test_a_list_goes_through_its_pages(run: Run) -> None:
 
 
 def test_a_change_sends_only_what_is_named(run: Run) -> None:
-    server = ScriptedServer(ok({"daily_beats": None, "daily_tokens": 5, "daily_usd": "2.50"}))
+    server = ScriptedServer(ok({"daily_heartbeats": None, "daily_tokens": 5, "daily_usd": "2.50"}))
     limits = run(
-        server, lambda client: client.tenant.change_limits(daily_beats=None, daily_usd=Decimal("2.50"))
+        server, lambda client: client.tenant.change_limits(daily_heartbeats=None, daily_usd=Decimal("2.50"))
     )
-    assert json.loads(server.requests[0].content) == {"daily_beats": None, "daily_usd": "2.50"}
-    assert (limits.daily_beats, limits.daily_tokens, limits.daily_usd) == (None, 5, Decimal("2.50"))
+    assert json.loads(server.requests[0].content) == {"daily_heartbeats": None, "daily_usd": "2.50"}
+    assert (limits.daily_heartbeats, limits.daily_tokens, limits.daily_usd) == (None, 5, Decimal("2.50"))
 
 
 def test_values_are_sent_as_json(run: Run) -> None:

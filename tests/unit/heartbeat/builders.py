@@ -118,7 +118,7 @@ def situation(**changes: Any) -> Situation:
         "name": "Mira",
         "public_id": "agent_ab12",
         "tenant": "acme",
-        "beat_number": 3,
+        "heartbeat_number": 3,
         "mode": Mode.REFLECTION,
         "environment": Environment(now=NOW),
         "energy": 10.0,
@@ -248,7 +248,7 @@ def full_situation() -> Situation:
             curiosity=["who built the lighthouse"],
             engagement=0.6,
         ),
-        last_beat=LastHeartbeat(
+        last_heartbeat=LastHeartbeat(
             number=2, mode=Mode.REFLECTION, narrative="I rested.", outcomes=["rest: rested"]
         ),
     )

@@ -73,7 +73,9 @@ FULL: dict[str, Any] = {
         boundaries=[{"name": "x", "enabled": False}],
         contact=NOW,
     ),
-    "found": FoundState(energy=9.5, ticks_left=3, mood={"valence": 0.1}, stale_beats=2, last_beat_at=NOW),
+    "found": FoundState(
+        energy=9.5, ticks_left=3, mood={"valence": 0.1}, stale_heartbeats=2, last_heartbeat_at=NOW
+    ),
     "schedule": SchedulePolicy(
         interval=HOUR,
         adaptive=False,
@@ -183,8 +185,8 @@ def test_a_heartbeat_survives_the_round_trip() -> None:
 def test_renamed_fields_are_stored_under_their_former_keys() -> None:
     heartbeat = heartbeat_of(situation=full_situation(), **FULL)
     written = orjson.loads(checkpoint_json(Checkpoint(cursor="think", state=heartbeat)))
-    assert [record["decision"]["action"] for record in written["beat"]["present"]["deeds"]] == ["recall"]
-    assert {"rhythm", "said_tokens", "untaken", "crossings", "heard"} <= set(written["beat"])
+    assert [record["decision"]["action"] for record in written["heartbeat"]["present"]["deeds"]] == ["recall"]
+    assert {"rhythm", "said_tokens", "untaken", "crossings", "heard"} <= set(written["heartbeat"])
 
 
 def test_boundary_matches_of_older_checkpoints_are_read() -> None:
@@ -192,10 +194,28 @@ def test_boundary_matches_of_older_checkpoints_are_read() -> None:
     refused = decision_of("recall", query="ferries").model_copy(update={"boundary_matches": [match]})
     heartbeat = heartbeat_of(**{**FULL, "decisions": [refused]})
     written = orjson.loads(checkpoint_json(Checkpoint(cursor="think", state=heartbeat)))
-    for item in written["beat"]["crossings"]:
+    for item in written["heartbeat"]["crossings"]:
         item["crossed"] = item.pop("boundary_match")
-    (decision,) = written["beat"]["decisions"]
+    (decision,) = written["heartbeat"]["decisions"]
     decision["crossed"] = decision.pop("boundary_matches")
+    read = read_checkpoint(
+        orjson.dumps(written), situation=heartbeat.situation, moment_of=lambda _: moment_of()
+    )
+    assert read.state == heartbeat
+
+
+def test_counts_of_heartbeats_in_older_checkpoints_are_read() -> None:
+    state = StateChanges(stale_heartbeats=3, idle_heartbeats=1)
+    heartbeat = heartbeat_of(**{**FULL, "state": state})
+    written = orjson.loads(checkpoint_json(Checkpoint(cursor="think", state=heartbeat)))
+    stored = written["beat"] = written.pop("heartbeat")
+    for part, name, former in (
+        ("state", "stale_heartbeats", "stale_beats"),
+        ("state", "idle_heartbeats", "idle_beats"),
+        ("found", "stale_heartbeats", "stale_beats"),
+        ("found", "last_heartbeat_at", "last_beat_at"),
+    ):
+        stored[part][former] = stored[part].pop(name)
     read = read_checkpoint(
         orjson.dumps(written), situation=heartbeat.situation, moment_of=lambda _: moment_of()
     )
@@ -211,7 +231,7 @@ def test_a_checkpoint_omits_values_stored_elsewhere() -> None:
         character="You are Mira.",
     ).with_effects(goal_links=[("goal", LinkKind.ORIGIN)])
     written = orjson.loads(checkpoint_json(Checkpoint(cursor="think", state=heartbeat)))
-    assert not STORED_ELSEWHERE & set(written["beat"])
+    assert not STORED_ELSEWHERE & set(written["heartbeat"])
     read = round_trip(heartbeat).state
     assert (read.opening, read.focus, read.prompt, read.character) == (None, None, None, "")
     # The effects of a leg are committed with it, and must not be repeated.
@@ -220,7 +240,7 @@ def test_a_checkpoint_omits_values_stored_elsewhere() -> None:
 
 def test_a_field_at_its_default_is_not_stored() -> None:
     written = orjson.loads(checkpoint_json(Checkpoint(cursor="think", state=heartbeat_of())))
-    assert set(written["beat"]) == {
+    assert set(written["heartbeat"]) == {
         "tenant_id",
         "agent_id",
         "heartbeat_id",

@@ -96,7 +96,7 @@ ASPIRATION = goal(layer=GoalLayer.ASPIRATION)
             },
             "First, look Map the harbour",
         ),
-        ({"goals": [goal()], "beat_number": 5, "working_memory": MIND}, "the tide is out"),
+        ({"goals": [goal()], "heartbeat_number": 5, "working_memory": MIND}, "the tide is out"),
         ({"working_memory": MIND}, "who built it"),
         # An aspiration is no work, unless a step towards it is pending.
         ({"goals": [ASPIRATION], "working_memory": MIND}, "who built it"),
@@ -122,7 +122,7 @@ def test_an_agent_without_a_question_turns_to_each_subject() -> None:
                 goals=[ASPIRATION],
                 clusters=[ClusterView(name="Ferries", keywords=["pier", "ebb"])],
                 working_memory=WorkingMemory(thoughts=MIND.thoughts),
-                beat_number=number,
+                heartbeat_number=number,
             )
         )
         for number in (2, 3, 4)
@@ -133,7 +133,7 @@ def test_an_agent_without_a_question_turns_to_each_subject() -> None:
 
 def test_each_of_five_subjects_has_its_turn() -> None:
     clusters = [ClusterView(name=name, keywords=[]) for name in ("Reef", "Pier", "Crane", "Ebb", "Seals")]
-    views = [situation(clusters=clusters, beat_number=number) for number in range(1, 26)]
+    views = [situation(clusters=clusters, heartbeat_number=number) for number in range(1, 26)]
     queries = {focus_text(view) for view in views if mode_of(view) is Mode.REFLECTION}
     assert queries == {"Reef", "Pier", "Crane", "Ebb", "Seals"}
 
@@ -158,9 +158,9 @@ def test_many_turns_cause_consolidation_unless_a_user_waits() -> None:
         ({"goals": [goal()]}, "a goal was active, and no step towards it was committed"),
         ({"goals": [goal()], "intents": [intent()]}, "1 committed step waited to be done"),
         ({"goals": [goal()], "intents": [intent("a"), intent("b")]}, "2 committed steps waited to be done"),
-        ({"beat_number": 5}, "every 5th heartbeat consolidates the memory"),
+        ({"heartbeat_number": 5}, "every 5th heartbeat consolidates the memory"),
         (
-            {"beat_number": 5, "working_memory": WorkingMemory(talked=10)},
+            {"heartbeat_number": 5, "working_memory": WorkingMemory(talked=10)},
             "people had talked much with the agent since it last consolidated its memory",
         ),
         ({"environment": Environment(now=NOW, user_waiting=True)}, "a user was waiting for an answer"),

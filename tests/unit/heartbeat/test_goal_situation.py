@@ -179,7 +179,7 @@ def test_priority_inputs_are_read_from_the_row() -> None:
 
 
 def test_circumstances_are_those_of_the_row_and_the_genome() -> None:
-    row = {"reputation": [3, 4], "stale_beats": 5, "ended_rules": None}
+    row = {"reputation": [3, 4], "stale_heartbeats": 5, "ended_rules": None}
     circumstances = circumstances_of(row, None, exhausted_heartbeats=2)
     assert (
         circumstances.role,

@@ -51,7 +51,7 @@ def test_at_most_half_of_a_recall_are_own_heartbeats() -> None:
 
 def test_heartbeats_like_a_shown_one_are_left_out() -> None:
     last = LastHeartbeat(number=9, mode=Mode.REFLECTION, narrative=f"Heartbeat 9. {STORIES[0]}")
-    shown = situation(last_beat=last, recent=[memory(content=f"Heartbeat 8. {STORIES[1]}")])
+    shown = situation(last_heartbeat=last, recent=[memory(content=f"Heartbeat 8. {STORIES[1]}")])
     heartbeats = [
         own_heartbeat(number, story) for number, story in enumerate((*STORIES[:3], STORIES[2]), start=1)
     ]

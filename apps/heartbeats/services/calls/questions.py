@@ -14,10 +14,10 @@ from arbor.models.ports import CallPurpose
 # The first question of each heartbeat, or the one of a given call.
 _ASKED = """
 SELECT asked.request, asked.sections, asked.reply
-FROM unnest(%(heartbeats)s::uuid[], %(calls)s::uuid[]) WITH ORDINALITY AS r (beat, call, place)
+FROM unnest(%(heartbeats)s::uuid[], %(calls)s::uuid[]) WITH ORDINALITY AS r (heartbeat, call, place)
 CROSS JOIN LATERAL (
     SELECT request, sections, reply FROM calls_externalcall
-    WHERE tenant_id = %(tenant)s AND heartbeat_id = r.beat AND purpose = %(purpose)s
+    WHERE tenant_id = %(tenant)s AND heartbeat_id = r.heartbeat AND purpose = %(purpose)s
         AND (r.call IS NULL OR id = r.call)
     ORDER BY requested_at LIMIT 1
 ) asked ORDER BY r.place

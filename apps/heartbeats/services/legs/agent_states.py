@@ -33,7 +33,7 @@ _UNBOUNDED = 2**31 - 1
 
 # Conversations and operators may have changed a state while its heartbeat ran: it is read again and merged.
 _STATES = """
-SELECT agent_id, energy, ticks_left, bonus_actions, mood, stale_beats, nops, working_memory
+SELECT agent_id, energy, ticks_left, bonus_actions, mood, stale_heartbeats, nops, working_memory
 FROM agents_agentstate WHERE tenant_id = %(tenant)s AND agent_id = ANY(%(agents)s::uuid[])
 ORDER BY agent_id FOR UPDATE
 """
@@ -70,7 +70,7 @@ def _columns(
     ticks_left: int,
     bonus_actions: int,
     mood: bytes,
-    stale_beats: int,
+    stale_heartbeats: int,
     nops: int,
     working_memory: bytes,
 ) -> dict[str, Any]:
@@ -104,10 +104,12 @@ def _columns(
             valence=moved.valence if moved else 0.0,
             arousal=moved.arousal if moved else 0.0,
         ),
-        "stale_beats": merged_stale_heartbeats(state.stale_beats, found=found.stale_beats, now=stale_beats),
+        "stale_heartbeats": merged_stale_heartbeats(
+            state.stale_heartbeats, found=found.stale_heartbeats, now=stale_heartbeats
+        ),
         "drives": state.drives,
         "learned": state.learned,
-        "idle_beats": state.idle_beats,
+        "idle_heartbeats": state.idle_heartbeats,
         "notices": state.notices,
         "last_reach_out_at": state.last_reach_out_at,
     }
@@ -122,9 +124,9 @@ def _columns(
             since=heartbeat.situation.environment.now,
         )
         columns |= {
-            "beats": afterwards.heartbeats,
+            "heartbeats": afterwards.heartbeats,
             "nops": 0,
-            "last_beat_at": heartbeat.now,
+            "last_heartbeat_at": heartbeat.now,
             "working_memory": pack_working_memory(memory),
         }
     return columns
@@ -139,7 +141,7 @@ def _rebase_state(member: LeasedHeartbeat, written: Mapping[str, Any]) -> None:
         energy=left.energy,
         ticks_left=left.ticks_left,
         bonus_actions=left.bonus_actions,
-        stale_beats=left.stale_beats,
+        stale_heartbeats=left.stale_heartbeats,
         mood=mood,
     )
     # The mood just written includes the heartbeat's own change.

@@ -48,19 +48,19 @@ _INSERTED = ", ".join([*(name for name in _NAMES.split(", ") if name != "known")
 # Texts and numbers go as JSON, packed columns as arrays of bytes. The rows to update are also named by arrays of ids:
 # for JSON alone the planner expects a hundred rows, and scans the table.
 _ROWS = f"""
-beats AS MATERIALIZED (
+heartbeats AS MATERIALIZED (
     SELECT * FROM ROWS FROM (
         json_to_recordset(%(rows)s::json) AS ({_COLUMNS}),
         {", ".join(f"unnest(%({name})s::bytea[])" for name in _PACKED)}
     ) AS r ({_NAMES}, {", ".join(_PACKED)})
 ), inserted AS (
     INSERT INTO heartbeats_heartbeat (tenant_id, {_INSERTED})
-    SELECT %(tenant)s, {_INSERTED} FROM beats WHERE NOT known RETURNING id
+    SELECT %(tenant)s, {_INSERTED} FROM heartbeats WHERE NOT known RETURNING id
 ), updated AS (
     UPDATE heartbeats_heartbeat h SET {", ".join(f"{name} = r.{name}" for name in _CHANGED)},
         checkpoint = r.checkpoint, situation = coalesce(r.situation, h.situation), trace = h.trace || r.trace,
         actions = r.actions, goal_changes = r.goal_changes
-    FROM beats r
+    FROM heartbeats r
     WHERE r.known AND h.tenant_id = %(tenant)s AND h.id = r.id AND h.id = ANY(%(ids)s::uuid[]) AND h.epoch = r.epoch AND h.step = r.step - 1
         AND h.status IN ('running', 'waiting')
     RETURNING h.id
@@ -89,14 +89,14 @@ _FINISH = f"""
 WITH {_ROWS}, ran AS MATERIALIZED (
     SELECT * FROM unnest(%(usage)s::uuid[], %(ran)s::uuid[]) AS u (id, agent_id) ORDER BY u.agent_id
 ), counted AS (
-    UPDATE calls_dailyusage u SET beats = u.beats + 1 FROM ran
+    UPDATE calls_dailyusage u SET heartbeats = u.heartbeats + 1 FROM ran
     WHERE u.tenant_id = %(tenant)s AND u.agent_id = ran.agent_id AND u.day = (now() AT TIME ZONE 'UTC')::date
     RETURNING u.agent_id
 ), began AS (
-    INSERT INTO calls_dailyusage (tenant_id, id, agent_id, day, beats)
+    INSERT INTO calls_dailyusage (tenant_id, id, agent_id, day, heartbeats)
     SELECT %(tenant)s, id, agent_id, (now() AT TIME ZONE 'UTC')::date, 1 FROM ran
     WHERE agent_id NOT IN (SELECT agent_id FROM counted) ORDER BY agent_id
-    ON CONFLICT (tenant_id, agent_id, day) DO UPDATE SET beats = calls_dailyusage.beats + 1
+    ON CONFLICT (tenant_id, agent_id, day) DO UPDATE SET heartbeats = calls_dailyusage.heartbeats + 1
 ), released AS (
     UPDATE heartbeats_heartbeatschedule s SET attempts = 0, lease_until = NULL, slot_at = NULL, last_error = f.error,
         state = CASE WHEN a.status = 'active' THEN 'idle' ELSE 'off' END,
@@ -320,7 +320,7 @@ def _rows(endings: Sequence[_Ending]) -> dict[str, Any]:
 def _record(heartbeat: HeartbeatState, whole: TurnRecord) -> dict[str, Any]:
     """Return the columns of the heartbeat's record that are not packed."""
     return {
-        "number": 0 if heartbeat.idle else heartbeat.situation.beat_number,
+        "number": 0 if heartbeat.idle else heartbeat.situation.heartbeat_number,
         "mode": heartbeat.mode,
         "energy_start": None if heartbeat.idle else heartbeat.energy_start,
         "energy_end": heartbeat.energy_end,

@@ -261,8 +261,8 @@ def _found_state(columns: _Columns, *, ticks: float) -> FoundState:
         ticks_renewed=max(0, int(ticks) - columns["ticks_left"]),
         bonus_actions=columns["bonus_actions"],
         mood=columns["mood"] or {},
-        stale_beats=columns["stale_beats"],
-        last_beat_at=columns["last_beat_at"],
+        stale_heartbeats=columns["stale_heartbeats"],
+        last_heartbeat_at=columns["last_heartbeat_at"],
     )
 
 

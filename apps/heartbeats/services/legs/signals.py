@@ -73,7 +73,7 @@ def end_signal(member: LeasedHeartbeat, status: HeartbeatStatus, heartbeat: Hear
         status=status.value,
         trigger=member.trigger,
         mode=heartbeat.mode if heartbeat else "",
-        number=heartbeat.situation.beat_number if heartbeat and not heartbeat.idle else 0,
+        number=heartbeat.situation.heartbeat_number if heartbeat and not heartbeat.idle else 0,
         turns=heartbeat.turns if heartbeat else 0,
         actions=len(heartbeat.whole.action_records) if heartbeat else 0,
         energy=heartbeat.energy_end if heartbeat else None,

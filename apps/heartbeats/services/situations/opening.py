@@ -65,9 +65,9 @@ def opening_of(columns: _Columns, situation: Situation, genome: AgentGenome | No
             nearest_limit=status.nearest,
         ),
         level_before=BudgetLevel((activity["used"] or {}).get("level", BudgetLevel.NORMAL)),
-        idle_heartbeats=activity["idle_beats"],
+        idle_heartbeats=activity["idle_heartbeats"],
         buffer_item_count=columns["held"],
-        mood=mood if mood is not None else (columns["last_beat"] or {}).get("emotional_valence"),
+        mood=mood if mood is not None else (columns["last_heartbeat"] or {}).get("emotional_valence"),
         filters=filters_of(columns["beliefs"]),
         circumstances=circumstances_of(
             columns, genome, exhausted_heartbeats=exhausted_heartbeats_of(activity)
@@ -100,7 +100,7 @@ def situation_of(
             "public_id": columns["public_id"],
             "tenant": columns["tenant"],
             "model_is_reflex": is_reflex(model),
-            "beat_number": columns["beats"] + 1,
+            "heartbeat_number": columns["heartbeats"] + 1,
             "environment": _environment(columns, now),
             "energy": budget.begin(balance),
             "max_energy": budget.most(balance),
@@ -118,7 +118,7 @@ def situation_of(
             **view_self(columns, now=now),
             "working_memory": columns["working_memory"],
             "clusters": columns["clusters"],
-            "last_beat": _last_heartbeat(columns["last_beat"]),
+            "last_heartbeat": _last_heartbeat(columns["last_heartbeat"]),
         }
     )
     return with_identity(situation, columns)

@@ -48,15 +48,15 @@ RECENT_ACTIVITY = """
         'interval_s', schedule.interval_s, 'talks', coalesce(schedule.paused_until > now(), false),
         'policy', CASE WHEN p.agent_id IS NOT NULL THEN json_build_object(
             'adaptive', p.adaptive, 'active_from', p.active_from, 'active_until', p.active_until, 'time_zone', p.time_zone,
-            'daily_beats', p.daily_beats, 'daily_tokens', p.daily_tokens, 'daily_usd', p.daily_usd::text) END,
-        'tenant', CASE WHEN num_nonnulls(t.daily_beats, t.daily_tokens, t.daily_usd) > 0 THEN json_build_object(
-            'daily_beats', t.daily_beats, 'daily_tokens', t.daily_tokens, 'daily_usd', t.daily_usd::text) END,
+            'daily_heartbeats', p.daily_heartbeats, 'daily_tokens', p.daily_tokens, 'daily_usd', p.daily_usd::text) END,
+        'tenant', CASE WHEN num_nonnulls(t.daily_heartbeats, t.daily_tokens, t.daily_usd) > 0 THEN json_build_object(
+            'daily_heartbeats', t.daily_heartbeats, 'daily_tokens', t.daily_tokens, 'daily_usd', t.daily_usd::text) END,
         'used', (SELECT to_json(u) FROM (
-            SELECT beats, tokens, cost_usd::text AS usd, level FROM calls_dailyusage
+            SELECT heartbeats, tokens, cost_usd::text AS usd, level FROM calls_dailyusage
             WHERE tenant_id = a.tenant_id AND agent_id = a.id AND day = (now() AT TIME ZONE 'UTC')::date) u),
         'limited', EXISTS (SELECT FROM calls_dailyusage WHERE tenant_id = a.tenant_id AND agent_id = a.id AND level <> 'normal'
             AND day > (now() AT TIME ZONE 'UTC')::date - %(activity_days)s::integer),
-        'idle_beats', s.idle_beats, 'nops', s.nops, 'reached_out_at', s.last_reach_out_at,
+        'idle_heartbeats', s.idle_heartbeats, 'nops', s.nops, 'reached_out_at', s.last_reach_out_at,
         'reached_out', (SELECT count(DISTINCT (heartbeat_id, content)) FROM contacts_outboxmessage WHERE tenant_id = a.tenant_id AND agent_id = a.id
             AND created_at > now() - interval '24 hours' AND audience = 'user'),
         'percepts', waiting.percepts,
@@ -67,7 +67,7 @@ RECENT_ACTIVITY = """
         'unsummarized', (SELECT count(*) FROM (SELECT ended_at, summarized_at FROM memories_episode
             WHERE tenant_id = a.tenant_id AND agent_id = a.id ORDER BY started_at DESC LIMIT %(activity_episodes)s) w
             WHERE w.ended_at IS NOT NULL AND w.summarized_at IS NULL),
-        'beats', (SELECT coalesce(json_agg(json_build_array(status, mode,
+        'heartbeats', (SELECT coalesce(json_agg(json_build_array(status, mode,
                 CASE WHEN status = 'failed' THEN left(reason, %(activity_reason)s) END,
                 CASE WHEN narrated THEN left(narrative, %(activity_narrative)s) END,
                 CASE WHEN narrated THEN actions END)), '[]')
@@ -125,7 +125,7 @@ def recent_heartbeats_of(recent_activity: Mapping[str, Any]) -> list[RecentHeart
             narrative=narrative or "",
             topics=tuple(text for params in _executed(actions) for text in _topics(params)),
         )
-        for status, mode, reason, narrative, actions in recent_activity["beats"]
+        for status, mode, reason, narrative, actions in recent_activity["heartbeats"]
     ]
 
 
@@ -186,14 +186,14 @@ def used_of(recent_activity: Mapping[str, Any]) -> Amounts:
     """Return what the agent has used today."""
     used = recent_activity["used"] or {}
     return Amounts(
-        heartbeats=used.get("beats", 0), tokens=used.get("tokens", 0), usd=Decimal(used.get("usd", "0"))
+        heartbeats=used.get("heartbeats", 0), tokens=used.get("tokens", 0), usd=Decimal(used.get("usd", "0"))
     )
 
 
 def _read_limits(row: Mapping[str, Any]) -> Amounts:
     usd = row.get("daily_usd")
     return Amounts(
-        heartbeats=row.get("daily_beats"),
+        heartbeats=row.get("daily_heartbeats"),
         tokens=row.get("daily_tokens"),
         usd=None if usd is None else Decimal(usd),
     )

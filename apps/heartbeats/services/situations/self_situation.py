@@ -44,7 +44,7 @@ EXPERIENCES_READ = 40
 
 #: `a` is the agent's row, `s` its state.
 SELF_COLUMNS = f"""
-    s.drives, s.mood, s.learned, s.stale_beats,
+    s.drives, s.mood, s.learned, s.stale_heartbeats,
     (SELECT coalesce(json_agg(aspect), '[]') FROM (
         SELECT {", ".join(ASPECT_COLUMNS)} FROM selves_identityaspect
         WHERE tenant_id = a.tenant_id AND agent_id = a.id AND status <> 'dropped'
@@ -134,7 +134,7 @@ def view_self(columns: Mapping[str, Any], *, now: datetime) -> dict[str, Any]:
             DriveView(name=drive, level=level, urgent=level >= URGENT) for drive, level in levels.items()
         ],
         "mood": MoodView(valence=mood.valence, arousal=mood.arousal),
-        "stale_beats": columns["stale_beats"],
+        "stale_heartbeats": columns["stale_heartbeats"],
         "capabilities": [
             ActionTallyView(action=action, attempts=attempts, successes=successes)
             for action, (attempts, successes) in sorted((columns["learned"] or {}).items())
@@ -169,7 +169,7 @@ def _peer(row: Mapping[str, Any], columns: Mapping[str, Any]) -> PeerView:
         trust=trust(
             successes=row["successes"],
             interactions=row["interactions"],
-            tick=columns["beats"] + 1,
+            tick=columns["heartbeats"] + 1,
             last_tick=row["last_tick"],
         ),
         competence=row["competence"],

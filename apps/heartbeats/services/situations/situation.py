@@ -67,7 +67,7 @@ SELECT a.id, a.name, a.public_id, coalesce(nullif(a.model, ''), t.default_model)
         FROM tools_tool d JOIN tools_toolserver v ON v.tenant_id = d.tenant_id AND v.id = d.server_id
         WHERE d.tenant_id = %(tenant)s AND d.status <> 'off'
     ) tool) AS tools,
-    s.energy, s.bonus_actions, s.ticks_left, p.budget, p.allowance, p.energy::json AS energy_policy, t.energy::json AS tenant_energy, p.tier_models::json, p.follow_ups, p.voices, s.beats, s.last_beat_at, s.working_memory, s.last_user_contact_at,
+    s.energy, s.bonus_actions, s.ticks_left, p.budget, p.allowance, p.energy::json AS energy_policy, t.energy::json AS tenant_energy, p.tier_models::json, p.follow_ups, p.voices, s.heartbeats, s.last_heartbeat_at, s.working_memory, s.last_user_contact_at,
     {GOAL_COLUMNS},
     {CIRCUMSTANCE_COLUMNS},
     {PUBLISHED_COLUMN},
@@ -116,10 +116,10 @@ SELECT a.id, a.name, a.public_id, coalesce(nullif(a.model, ''), t.default_model)
         SELECT embedding_model AS name, embedding_dimension AS dimension FROM memories_mind
         WHERE tenant_id = a.tenant_id AND agent_id = a.id
     ) mind) AS mind,
-    (SELECT to_json(beat) FROM (
+    (SELECT to_json(previous) FROM (
         SELECT number, mode, narrative, actions, emotional_valence FROM heartbeats_heartbeat
         WHERE tenant_id = a.tenant_id AND agent_id = a.id AND status = 'done' ORDER BY started_at DESC LIMIT 1
-    ) beat) AS last_beat,
+    ) previous) AS last_heartbeat,
     (SELECT coalesce(json_agg(cluster), '[]') FROM ({queries.ACTIVE_CLUSTERS}) cluster) AS clusters,
     {skills_column(tenant="a.tenant_id", agent="a.id")} AS skills,
     {subscriptions_column(tenant="a.tenant_id", agent="a.id")} AS subscriptions
@@ -217,7 +217,7 @@ def load_agent(agent_id: UUID) -> LoadedAgent:
         energy_terms=energy_terms(tenant=columns["tenant_energy"], agent=columns["energy_policy"])
         or EnergyTerms(),
         ticks_left=ticks_left,
-        beats=columns["beats"],
+        heartbeats=columns["heartbeats"],
         nops=nops,
         working_memory=WorkingMemory.model_validate(columns["working_memory"]),
         **view_goals(columns, traits=genome.traits if genome else None, now=now),

@@ -86,7 +86,7 @@ STRONG = 0.6
 
 def timing(situation: Situation) -> str:
     now = situation.environment.now.astimezone(UTC)
-    return f"## Now\n{now:%A}, {format_time(now)} UTC. You are {situation.name}; this is your heartbeat {situation.beat_number}."
+    return f"## Now\n{now:%A}, {format_time(now)} UTC. You are {situation.name}; this is your heartbeat {situation.heartbeat_number}."
 
 
 def environment(environment: Environment, data: Data) -> str:

@@ -93,12 +93,12 @@ def test_the_situation_is_stored_once_and_no_vector_of_this_process(
     heartbeat = run_at_once(fleet, agent)
 
     asked, followed, ended = written
-    assert unpack(asked["situation"][0])["beat_number"] == heartbeat.number
+    assert unpack(asked["situation"][0])["heartbeat_number"] == heartbeat.number
     assert (followed["situation"], ended["situation"]) == ([None], [None])
     (checkpoint,) = map(unpack, followed["checkpoint"])
-    recalled = [memory["content"] for memory in checkpoint["beat"]["recalled"]]
+    recalled = [memory["content"] for memory in checkpoint["heartbeat"]["recalled"]]
     assert "The lighthouse keeper is called Ines." in recalled
-    assert "vectors" not in checkpoint["beat"]
+    assert "vectors" not in checkpoint["heartbeat"]
     with tenant_transaction(agent.tenant_id):
         stored = Memory.objects.get(agent_id=agent.id, content=note["text"])
     assert stored.embedding is not None
@@ -239,7 +239,7 @@ def test_a_failed_further_turn_keeps_the_effects_of_the_first(
     assert "Who was it?" in heartbeat.narrative
     with tenant_transaction(agent.tenant_id):
         state = AgentState.objects.get(agent_id=agent.id)
-    assert (state.energy, state.beats, state.nops) == (19.0, 1, 0)
+    assert (state.energy, state.heartbeats, state.nops) == (19.0, 1, 0)
 
 
 def test_an_unreadable_further_turn_is_retried_with_its_history(

@@ -37,12 +37,12 @@ def test_curiosity_creates_one_goal_shown_in_the_same_prompt(
     run_replies: RunReplies, agent: Agent, goals: tuple[Goal, Goal]
 ) -> None:
     with tenant_transaction(agent.tenant_id):
-        AgentState.objects.filter(agent_id=agent.id).update(stale_beats=40)
+        AgentState.objects.filter(agent_id=agent.id).update(stale_heartbeats=40)
     assert "Explore something unfamiliar" in run_replies(REST)
     (change,) = last_done(agent).goal_changes
     assert change["change"] == "it is queued; it came by itself (curiosity)"
     with tenant_transaction(agent.tenant_id):
-        AgentState.objects.filter(agent_id=agent.id).update(stale_beats=40)
+        AgentState.objects.filter(agent_id=agent.id).update(stale_heartbeats=40)
     run_replies(REST)
     assert last_done(agent).goal_changes == []
     with tenant_transaction(agent.tenant_id):
@@ -70,7 +70,7 @@ def test_goal_rules_create_three_goals_at_most_in_a_heartbeat(
         PeerModel.objects.create(
             tenant_id=agent.tenant_id, agent=other, peer=agent, name=agent.name, interactions=9, successes=8
         )
-        AgentState.objects.filter(agent_id=agent.id).update(stale_beats=99)
+        AgentState.objects.filter(agent_id=agent.id).update(stale_heartbeats=99)
     prompt = run_replies(reply_of(new_goals=[{"title": "A fourth goal"}]))
     with tenant_transaction(agent.tenant_id):
         rules = set(Goal.objects.filter(agent_id=agent.id).values_list("rule", flat=True)) - {""}
@@ -95,7 +95,7 @@ def test_a_goal_by_rule_does_not_return_once_a_person_ended_it(
     for _ in range(2):
         with tenant_transaction(agent.tenant_id):
             Agent.objects.filter(id=agent.id).update(genome={"role": "EXPLORER", "traits": traits})
-            AgentState.objects.filter(agent_id=agent.id).update(stale_beats=99)
+            AgentState.objects.filter(agent_id=agent.id).update(stale_heartbeats=99)
         run_replies(REST)
         with tenant_transaction(agent.tenant_id):
             by_rule = Goal.objects.filter(agent_id=agent.id).exclude(rule="")

@@ -40,7 +40,7 @@ def _assert_one_completed_heartbeat(agent: Agent) -> None:
     assert heartbeat.status == HeartbeatStatus.DONE, heartbeat.reason
     assert heartbeat.number == 1
     with tenant_transaction(agent.tenant_id):
-        assert AgentState.objects.get(agent_id=agent.id).beats == 1
+        assert AgentState.objects.get(agent_id=agent.id).heartbeats == 1
         assert Memory.objects.filter(agent_id=agent.id, session="heartbeats").count() == 1
     assert schedule_of(agent).state == ScheduleState.IDLE
 
@@ -255,7 +255,7 @@ def test_a_failed_call_fails_the_heartbeat_and_changes_no_state(
     )
     with tenant_transaction(agent.tenant_id):
         after = AgentState.objects.get(agent_id=agent.id)
-        assert (after.energy, after.beats) == (before.energy, before.beats)
+        assert (after.energy, after.heartbeats) == (before.energy, before.heartbeats)
         assert Memory.objects.count() == remembered
     assert schedule_of(agent).state == ScheduleState.IDLE
 
@@ -271,7 +271,7 @@ def test_a_fault_in_a_handler_fails_the_heartbeat_and_names_the_node(
     assert "ZeroDivisionError" in heartbeat.reason
     assert "node record" in heartbeat.reason
     with tenant_transaction(agent.tenant_id):
-        assert AgentState.objects.get(agent_id=agent.id).beats == 0
+        assert AgentState.objects.get(agent_id=agent.id).heartbeats == 0
 
 
 def test_missed_heartbeats_run_as_one_and_leave_a_skipped_one(

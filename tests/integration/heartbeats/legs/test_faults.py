@@ -52,8 +52,8 @@ def test_a_fault_in_any_node_fails_the_heartbeat_at_once(
     monkeypatch.setattr(runner, "HANDLERS", {**HANDLERS, node: fault})
     with tenant_transaction(agent.tenant_id):
         # The next heartbeat consolidates, and so visits each node except that of inquiries.
-        beats = 0 if node == "work" else CONSOLIDATION_EVERY - 1
-        AgentState.objects.filter(agent_id=agent.id).update(beats=beats)
+        heartbeats = 0 if node == "work" else CONSOLIDATION_EVERY - 1
+        AgentState.objects.filter(agent_id=agent.id).update(heartbeats=heartbeats)
     run_heartbeat(fleet, agent)
     (heartbeat,) = heartbeats_of(agent)
     assert heartbeat.status == HeartbeatStatus.FAILED

@@ -43,7 +43,7 @@ def _assert_partial_effects(agent: Agent, *, spent: float) -> Heartbeat:
     assert (heartbeat.energy_start, heartbeat.energy_end) == (20.0, 20.0 - spent)
     with tenant_transaction(agent.tenant_id):
         state = AgentState.objects.get(agent_id=agent.id)
-        assert (state.energy, state.beats) == (20.0 - spent, 0)
+        assert (state.energy, state.heartbeats) == (20.0 - spent, 0)
         assert [percept.heartbeat_id for percept in Percept.objects.filter(agent_id=agent.id)] == [
             heartbeat.id
         ]

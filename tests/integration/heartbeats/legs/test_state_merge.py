@@ -114,7 +114,7 @@ def test_a_conversation_follows_the_heartbeat_in_working_memory(pending: Pending
 def test_idle_intervals_before_a_recorded_heartbeat_count_once(pending: PendingHeartbeat) -> None:
     thought = {"text": "The sea is calm.", "at": (timezone.now() - timedelta(days=2)).isoformat()}
     memory = {"version": 3, "thoughts": [thought], "engagement": 0.5}
-    pending.change_state(working_memory=memory, last_beat_at=timezone.now())
+    pending.change_state(working_memory=memory, last_heartbeat_at=timezone.now())
     pending.start(REST)
     pending.finish()
 
@@ -136,7 +136,7 @@ def test_a_conversation_ended_during_a_heartbeat_stays_ended(
 
 def test_turns_during_a_consolidation_count_towards_the_next_one(pending: PendingHeartbeat) -> None:
     pending.change_state(
-        working_memory={"version": 3, "talked": 12}, beats=CONSOLIDATION_EVERY - 1, stale_beats=4
+        working_memory={"version": 3, "talked": 12}, heartbeats=CONSOLIDATION_EVERY - 1, stale_heartbeats=4
     )
     pending.start(model_answer("It rises."), REST)
     talk(pending.agent)
@@ -144,7 +144,7 @@ def test_turns_during_a_consolidation_count_towards_the_next_one(pending: Pendin
     assert heartbeat.mode == "consolidation"
     assert pending.state.working_memory["talked"] == 1
     # The conversation brought something new.
-    assert pending.state.stale_beats == 0
+    assert pending.state.stale_heartbeats == 0
 
 
 # --- Energy, ticks, bonus actions ----------------------------------------------------------------------
@@ -373,10 +373,14 @@ def test_a_model_changed_during_a_heartbeat_applies_to_the_next_one(
 def test_counters_owned_by_heartbeats_are_overwritten(pending: PendingHeartbeat) -> None:
     pending.start(REST)
     pending.change_state(
-        learned={"recall": [9, 9]}, idle_beats=7, beats=40, nops=3, notices=[{"kind": "loop", "text": "x"}]
+        learned={"recall": [9, 9]},
+        idle_heartbeats=7,
+        heartbeats=40,
+        nops=3,
+        notices=[{"kind": "loop", "text": "x"}],
     )
     pending.finish()
     state = pending.state
-    assert (state.idle_beats, state.beats, state.nops) == (0, 1, 0)
+    assert (state.idle_heartbeats, state.heartbeats, state.nops) == (0, 1, 0)
     assert state.learned == {"rest": [1, 1]}
     assert [item["kind"] for item in state.notices] == []

@@ -97,15 +97,15 @@ def test_success_rates_of_frequent_actions_are_shown(heartbeats: HeartbeatRunner
 def test_heartbeats_without_news_are_counted(heartbeats: HeartbeatRunner, agent: Agent) -> None:
     heartbeats.run(REST)
     heartbeats.run(REST)
-    assert state_of(agent).stale_beats == 2
+    assert state_of(agent).stale_heartbeats == 2
     # A goal that a rule creates for lack of news is no news.
-    set_state(agent, stale_beats=40)
+    set_state(agent, stale_heartbeats=40)
     heartbeats.run(REST)
     assert last_heartbeat(agent).goal_changes[0]["by_rule"] is True
-    assert state_of(agent).stale_beats == 41
+    assert state_of(agent).stale_heartbeats == 41
     send_message(agent, "A ship has come in.")
     heartbeats.run(REST)
-    assert state_of(agent).stale_beats == 0
+    assert state_of(agent).stale_heartbeats == 0
 
 
 @pytest.fixture

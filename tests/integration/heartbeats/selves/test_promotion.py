@@ -128,7 +128,7 @@ def test_consolidation_proposes_settled_memories_and_habits(
         for tick in range(4):
             for action in ("recall", "reflect"):
                 add_experience(agent, tick, action, worked=True)
-        AgentState.objects.filter(agent_id=agent.id).update(beats=4)
+        AgentState.objects.filter(agent_id=agent.id).update(heartbeats=4)
     prompt = heartbeats.run(REST)
     assert last_heartbeat(agent).mode == "consolidation"
     with tenant_transaction(agent.tenant_id):
@@ -137,7 +137,7 @@ def test_consolidation_proposes_settled_memories_and_habits(
     assert proposals["learning"].content.startswith("What works for me: ")
     assert str(proposals["belief"].id) in prompt
     with tenant_transaction(agent.tenant_id):
-        AgentState.objects.filter(agent_id=agent.id).update(beats=4)
+        AgentState.objects.filter(agent_id=agent.id).update(heartbeats=4)
         Proposal.objects.filter(agent_id=agent.id).update(status="rejected")
     heartbeats.run(REST)
     with tenant_transaction(agent.tenant_id):

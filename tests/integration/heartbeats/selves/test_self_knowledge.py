@@ -74,7 +74,7 @@ def test_a_repeated_experience_becomes_a_trait_until_rolled_back(
     assert _TRAIT not in system_of_chat(agent, scripted)
     # Consolidation does not propose it once more.
     with tenant_transaction(agent.tenant_id):
-        AgentState.objects.filter(agent_id=agent.id).update(beats=4)
+        AgentState.objects.filter(agent_id=agent.id).update(heartbeats=4)
     assert _PROPOSED.search(heartbeats.run(REST)) is None
 
 

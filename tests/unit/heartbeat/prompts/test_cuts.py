@@ -100,9 +100,9 @@ def test_the_error_names_the_largest_part_and_the_setting(sizes: dict[str, int],
 
 def test_cuts_are_listed_largest_first() -> None:
     cut = CutContext(
-        removed={"held": 4, "last_beat": 1_200}, entries={"held": 2}, left={"held": 6, "goals": 9}
+        removed={"held": 4, "last_heartbeat": 1_200}, entries={"held": 2}, left={"held": 6, "goals": 9}
     )
-    assert cut.in_words == "1,204 tokens left out (last beat 1,200, held 4)"
+    assert cut.in_words == "1,204 tokens left out (last heartbeat 1,200, held 4)"
     assert cut.to_json(model="m", window=9)["sources"]["held"] == {
         "tokens": 4,
         "before": 10,

@@ -295,11 +295,11 @@ def test_the_oldest_outcomes_of_the_last_heartbeat_are_cut_first() -> None:
         number=1, mode="reflection", narrative="I rested.", outcomes=[f"{n}: {LONG}" for n in range(5)]
     )
 
-    _, cut, texts = fit_situation(situation(last_beat=heartbeat))
+    _, cut, texts = fit_situation(situation(last_heartbeat=heartbeat))
 
-    assert 0 < cut["last_beat"] < 5
-    assert "4: word" in texts["last_beat"]
-    assert "0: word" not in texts["last_beat"]
+    assert 0 < cut["last_heartbeat"] < 5
+    assert "4: word" in texts["last_heartbeat"]
+    assert "0: word" not in texts["last_heartbeat"]
 
 
 @pytest.mark.parametrize(

@@ -95,7 +95,7 @@ def longest_situation(**changes: Any) -> Situation:
         "recent": [memory(f"recent{n}", content=WORDS[:4_000]) for n in range(5)],
         "relevant": [memory(f"relevant{n}", content=WORDS[:4_000]) for n in range(5)],
         "working_memory": WorkingMemory(concerns=[WORDS[:200]] * 5, curiosity=[WORDS[:200]] * 10),
-        "last_beat": LastHeartbeat(
+        "last_heartbeat": LastHeartbeat(
             number=2, mode=Mode.REFLECTION, narrative=WORDS[:4_000], outcomes=[WORDS[:2_000]] * 10
         ),
     }
@@ -187,8 +187,8 @@ def test_last_resorts_shorten_texts_before_entries_are_dropped() -> None:
     view = longest_situation()
     for reduction in LAST_RESORTS[:3]:
         view, _ = reduction.reduce(view, 1, len)
-    assert view.last_beat is not None
-    assert len(view.last_beat.narrative) <= SHORT_TEXT
+    assert view.last_heartbeat is not None
+    assert len(view.last_heartbeat.narrative) <= SHORT_TEXT
     assert view.relevant == longest_situation().relevant
     assert len(view.percepts) == 5
 

@@ -75,7 +75,7 @@ def test_a_prompt_is_its_sections_in_order() -> None:
         "working_memory",
         "contradictions",
         "proposals",
-        "last_beat",
+        "last_heartbeat",
         "timing",
         "environment",
         "energy",
@@ -238,8 +238,8 @@ def test_each_mode_has_its_own_directive(mode: Mode) -> None:
         ("working_memory", "thought at 2026-01-05 09:30: The tide is out"),
         ("working_memory", "concern: the map is old"),
         ("working_memory", "curious about: who built the lighthouse"),
-        ("last_beat", "I rested."),
-        ("last_beat", "- rest: rested"),
+        ("last_heartbeat", "I rested."),
+        ("last_heartbeat", "- rest: rested"),
         ("percepts", "[percept-1] 2026-01-05 09:30, user_message: The ferry is late"),
         ("percepts", "Waiting for your next heartbeat: 6."),
     ],
@@ -260,7 +260,7 @@ def test_each_part_of_the_situation_is_shown(name: str, shown: str) -> None:
         ("relevant", "None."),
         ("clusters", "None."),
         ("working_memory", "Nothing yet."),
-        ("last_beat", "This is your first."),
+        ("last_heartbeat", "This is your first."),
         ("percepts", "Nothing."),
     ],
 )
@@ -272,11 +272,13 @@ def test_the_last_narrative_is_shown_once() -> None:
     last = LastHeartbeat(number=2, mode=Mode.REFLECTION, narrative="I rested at noon.", outcomes=["rest: ok"])
 
     prompt = build_prompt(
-        situation(last_beat=last, recent=[memory(content=last.narrative)]), CHARACTER, NONCE
+        situation(last_heartbeat=last, recent=[memory(content=last.narrative)]), CHARACTER, NONCE
     )
 
     assert prompt.user.count(last.narrative) == 1
-    assert "- rest: ok" in section("last_beat", last_beat=last, recent=[memory(content=last.narrative)])
+    assert "- rest: ok" in section(
+        "last_heartbeat", last_heartbeat=last, recent=[memory(content=last.narrative)]
+    )
 
 
 def test_a_peer_is_named_in_percept_format_and_schema() -> None:

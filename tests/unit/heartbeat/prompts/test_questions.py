@@ -86,6 +86,12 @@ def test_sections_of_an_earlier_version_are_read() -> None:
     ]
 
 
+def test_sections_with_former_names_are_read() -> None:
+    request = _request("Hello").to_json()
+    sections = sections_of([["last_beat", 2, 12], _section("last_beat", "I rested.")], request)
+    assert [section["name"] for section in sections] == ["last_heartbeat", "last_heartbeat"]
+
+
 def test_sections_of_a_deleted_request_are_read_without_texts() -> None:
     stored = stored_sections([_section("user", "Hello")], _request("Hello").to_json())
     assert sections_of(stored, {}) == [_section("user", "")]

@@ -109,7 +109,7 @@ def rich_situation(**changes: Any) -> Situation:
             *(percept(DETAIL, id=str(UUID(int=n)), kind="environment") for n in range(2)),
         ],
         "working_memory": WorkingMemory(concerns=[DETAIL] * 3, curiosity=[DETAIL] * 3),
-        "last_beat": LastHeartbeat(
+        "last_heartbeat": LastHeartbeat(
             number=2, mode=Mode.REFLECTION, narrative=DETAIL, outcomes=[DETAIL * 2] * 4
         ),
     }

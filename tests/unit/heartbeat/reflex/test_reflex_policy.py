@@ -315,7 +315,9 @@ def test_a_goal_is_activated_without_permission_to_reprioritize() -> None:
 
 def test_thoughts_differ_by_mode_and_by_the_planned_goal() -> None:
     situations = [
-        situation(mode=mode, beat_number=heartbeat, recent=[memory("pier"), memory("crane")], goals=goals_)
+        situation(
+            mode=mode, heartbeat_number=heartbeat, recent=[memory("pier"), memory("crane")], goals=goals_
+        )
         for mode in (Mode.REFLECTION, Mode.CONSOLIDATION, Mode.PLAN_EXECUTION)
         for heartbeat, goals_ in ((1, [goal("harbour")]), (7, [goal("market")]))
     ]

@@ -60,7 +60,7 @@ def situations(draw: st.DrawFn) -> Situation:
     )
     return situation(
         mode=draw(st.sampled_from(Mode)),
-        beat_number=draw(st.integers(1, 1_000)),
+        heartbeat_number=draw(st.integers(1, 1_000)),
         energy=draw(st.floats(0, 20)),
         actions=ACTIONS.offers(draw(st.sets(st.sampled_from(ALL)))),
         goals=wanted,
@@ -119,13 +119,13 @@ class Life:
         budget = EnergyBudget()
         self.energy = budget.begin(BudgetBalance(energy=self.energy))
         view = situation(
-            beat_number=self.heartbeat,
+            heartbeat_number=self.heartbeat,
             environment=Environment(now=NOW),
             energy=self.energy,
             goals=[goal for goal in self.goals.values() if goal.state.is_open],
             intents=list(self.intents.values()),
             recent=[memory("pier"), memory("crane")],
-            last_beat=self.last,
+            last_heartbeat=self.last,
         )
         view = view.model_copy(update={"mode": mode_of(view)})
         self.modes.append(view.mode)

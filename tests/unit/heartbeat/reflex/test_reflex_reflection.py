@@ -81,7 +81,7 @@ def test_reflection_ignores_the_answers_of_the_agent() -> None:
     answered = memory("own", role="agent", content="I answer by rule.")
 
     for recent in ([answered], [answered, memory("pier")]):
-        reply = reflex(situation(recent=recent, beat_number=2))
+        reply = reflex(situation(recent=recent, heartbeat_number=2))
 
         assert "I answer by rule" not in reply["thinking"]
 
@@ -144,7 +144,7 @@ def test_an_empty_mind_creates_no_goals() -> None:
 
 def test_reflection_without_news_goes_back_to_each_subject() -> None:
     goals = [goal(title=title, layer=GoalLayer.ASPIRATION) for title in ("Mend the pier", "Count the seals")]
-    replies = [reflex(situation(goals=goals, beat_number=number)) for number in (1, 2)]
+    replies = [reflex(situation(goals=goals, heartbeat_number=number)) for number in (1, 2)]
 
     assert [action_names(reply) for reply in replies] == [["recall"], ["recall"]]
     assert {reply["actions"][0]["params"]["query"] for reply in replies} == {
@@ -167,7 +167,7 @@ def test_reflection_without_news_thinks_of_each_old_memory() -> None:
                 relevant=[own, *known],
                 goals=[goal(layer=GoalLayer.ASPIRATION)],
                 working_memory=WorkingMemory(thoughts=thoughts),
-                beat_number=number,
+                heartbeat_number=number,
             )
         )
         for number in (1, 2, 3)

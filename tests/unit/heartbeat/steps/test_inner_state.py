@@ -144,17 +144,17 @@ def test_an_action_that_worked_satisfies_a_drive(record: Any, drive: Drive, by: 
 @pytest.mark.parametrize(
     ("records", "view", "stale"),
     [
-        ([], {"stale_beats": 3}, 4),
-        ([action_record_of("recall", cost=1)], {"stale_beats": 3}, 4),
-        ([action_record_of("recall", cost=1)], {"stale_beats": 3, "capabilities": []}, 0),
-        ([], {"stale_beats": 3, "percepts": [percept()]}, 0),
-        ([], {"stale_beats": 3, "percepts": [percept(kind="action_result")]}, 4),
+        ([], {"stale_heartbeats": 3}, 4),
+        ([action_record_of("recall", cost=1)], {"stale_heartbeats": 3}, 4),
+        ([action_record_of("recall", cost=1)], {"stale_heartbeats": 3, "capabilities": []}, 0),
+        ([], {"stale_heartbeats": 3, "percepts": [percept()]}, 0),
+        ([], {"stale_heartbeats": 3, "percepts": [percept(kind="action_result")]}, 4),
     ],
 )
 def test_heartbeats_without_anything_new_are_counted(
     records: list[Any], view: dict[str, Any], stale: int
 ) -> None:
-    assert run_feel(*records, view=view).state.stale_beats == stale
+    assert run_feel(*records, view=view).state.stale_heartbeats == stale
 
 
 @pytest.mark.parametrize(
@@ -171,10 +171,10 @@ def test_the_end_of_the_goal_to_explore_begins_the_count_anew(
 ) -> None:
     change = GoalChange(kind=kind, goal_id="goal-reef", title="x", change="y")
     heartbeat = run_feel(
-        view={"stale_beats": 30, "goals": [goal("reef", rule=rule)]},
+        view={"stale_heartbeats": 30, "goals": [goal("reef", rule=rule)]},
         present=TurnRecord(goal_changes=[change]),
     )
-    assert heartbeat.state.stale_beats == stale
+    assert heartbeat.state.stale_heartbeats == stale
 
 
 def test_success_counts_and_lessons_of_actions_are_recorded() -> None:

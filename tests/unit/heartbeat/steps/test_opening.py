@@ -73,7 +73,7 @@ def test_the_record_starts_with_the_current_energy() -> None:
         ),
         ({"goals": [goal()], "intents": [intent()]}, {}, ""),
         ({"proposals": [proposal()]}, {}, ""),
-        ({"beat_number": 5}, {}, ""),
+        ({"heartbeat_number": 5}, {}, ""),
         ({}, {"selfhood": Selfhood(drives=drives_of(curiosity=0.9))}, ""),
         # The drive for rest starts no heartbeat.
         (
@@ -91,8 +91,8 @@ def test_an_idle_heartbeat_ends_at_once_with_its_reason(
     heartbeat = result.state
     assert heartbeat.idle == reason
     assert result.changed == ((reason,) if reason else ())
-    assert heartbeat.state.idle_beats == (1 if reason else 0)
-    assert (heartbeat.next is not None, heartbeat.state.stale_beats) == (
+    assert heartbeat.state.idle_heartbeats == (1 if reason else 0)
+    assert (heartbeat.next is not None, heartbeat.state.stale_heartbeats) == (
         (True, 1) if reason else (False, None)
     )
 
@@ -148,11 +148,11 @@ def thoughts_in_a_week(**view: Any) -> int:
         now = NOW + number * HOUR
         changes = {
             "environment": Environment(now=now),
-            "beat_number": number + 2,
+            "heartbeat_number": number + 2,
             "working_memory": WorkingMemory(thoughts=[thought]),
         }
         opening = opening_of(recent_activity=RecentActivity(heartbeats=recent[:20]))
-        found = FoundState(last_beat_at=thought.at)
+        found = FoundState(last_heartbeat_at=thought.at)
         heartbeat = new_heartbeat(view | changes, opening, moment=moment_of(now=now), found=found)
         state = run_step(idle(heartbeat)).state
         if state.idle:
@@ -185,7 +185,7 @@ def test_a_proposal_since_the_last_heartbeat_wakes_the_agent() -> None:
         "working_memory": WorkingMemory(thoughts=[Thought(text="Ebb.", at=NOW - HOUR / 2)]),
     }
     for hours, idles in ((2, False), (0.75, True)):
-        found = FoundState(last_beat_at=NOW - hours * HOUR)
+        found = FoundState(last_heartbeat_at=NOW - hours * HOUR)
         assert bool(run_step(idle(new_heartbeat(view, found=found))).state.idle) is idles
 
 
@@ -217,7 +217,7 @@ def test_each_idle_heartbeat_delays_the_next_one(idle_heartbeats: int, shift: fl
 
     assert heartbeat.next is not None
     assert (heartbeat.next.due_at - NOW) / HOUR == pytest.approx(hours)
-    assert heartbeat.state.idle_beats == idle_heartbeats + 1
+    assert heartbeat.state.idle_heartbeats == idle_heartbeats + 1
 
 
 @pytest.mark.parametrize(

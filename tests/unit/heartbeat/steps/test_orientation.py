@@ -169,7 +169,7 @@ def test_an_empty_recall_or_focus_is_not_recorded(text: str) -> None:
         ({}, Mode.REFLECTION),
         ({"goals": [goal()]}, Mode.PLAN_EXECUTION),
         ({"environment": Environment(now=NOW, user_waiting=True)}, Mode.CONVERSATION),
-        ({"beat_number": 5}, Mode.CONSOLIDATION),
+        ({"heartbeat_number": 5}, Mode.CONSOLIDATION),
     ],
 )
 def test_the_mode_is_chosen_and_part_of_the_situation(view: dict[str, Any], mode: Mode) -> None:
@@ -179,7 +179,7 @@ def test_the_mode_is_chosen_and_part_of_the_situation(view: dict[str, Any], mode
 
 def test_consolidation_has_actions_of_its_own() -> None:
     allowed = ["recall", "maintain", "inquire_deep", "reach_out_user", "brainstorm_goals", "rest"]
-    view = situation(beat_number=5, actions=ACTIONS.offers(allowed))
+    view = situation(heartbeat_number=5, actions=ACTIONS.offers(allowed))
     consolidating = Answers().run(select_mode(heartbeat_of(situation=view, allowed=allowed))).state
     reply = Reply(actions=[ProposedAction(action="inquire_deep", params={"question": "How deep?"})])
     decided = Answers().run(decide(replace(consolidating, reply=reply))).state
@@ -190,6 +190,8 @@ def test_consolidation_has_actions_of_its_own() -> None:
     assert (decision.verdict, CONSOLIDATION_REFUSAL in decision.reason) == (DecisionVerdict.TOO_SOON, True)
     # At any other heartbeat they are offered.
     later = (
-        Answers().run(select_mode(heartbeat_of(situation=view.model_copy(update={"beat_number": 6})))).state
+        Answers()
+        .run(select_mode(heartbeat_of(situation=view.model_copy(update={"heartbeat_number": 6}))))
+        .state
     )
     assert len(later.situation.actions) == len(allowed)
