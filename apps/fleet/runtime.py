@@ -209,8 +209,8 @@ class Runtime:
                 successes=model.successes,
                 interactions=model.interactions,
                 # The trust at the agent's next heartbeat.
-                tick=heartbeats + 1,
-                last_tick=model.last_tick,
+                heartbeat_number=heartbeats + 1,
+                last_heartbeat_number=model.last_heartbeat_number,
             ),
         )
 

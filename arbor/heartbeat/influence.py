@@ -146,7 +146,7 @@ def choose_lessons(experiences: Sequence[ExperienceView], work: Sequence[str] = 
         key=lambda experience: (
             not _is_like(experience, work),
             experience.outcome != ExperienceOutcome.FAILURE,
-            -experience.tick,
+            -experience.heartbeat_number,
         )
     )
     unique: dict[str, ExperienceView] = {}

@@ -238,7 +238,7 @@ class Meeting:
 class Meetings:
     """Meetings, and notes about other peers. Answered by the refused notes with reasons."""
 
-    tick: int
+    heartbeat_number: int
     met: Sequence[Meeting]
     others: Sequence[PeerNote]
     #: When a user was last in touch.

@@ -6,7 +6,7 @@ from datetime import datetime
 from operator import not_
 from typing import Annotated, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field, field_validator
 
 from arbor.goals.conditions import unmet
 from arbor.goals.intents import IntentStatus
@@ -161,8 +161,8 @@ class ExperienceView(SituationPart):
     about: str = ""
     outcome: str
     lesson: str
-    #: The number of the heartbeat.
-    tick: int = 0
+    #: `tick` in older stored situations.
+    heartbeat_number: Annotated[int, Field(validation_alias=AliasChoices("heartbeat_number", "tick"))] = 0
 
 
 class PeerView(SituationPart):

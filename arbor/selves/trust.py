@@ -12,14 +12,14 @@ UNMET = 0.5
 IMPRESSION = 0.3
 
 
-def trust(*, successes: int, interactions: int, tick: int, last_tick: int) -> float:
+def trust(*, successes: int, interactions: int, heartbeat_number: int, last_heartbeat_number: int) -> float:
     """Compute the trust in a peer, 0 to 1: the share of meetings that went well, faded since the last.
 
-    `tick` is the agent's heartbeat number now, `last_tick` at the last meeting. Without a meeting, 0.5.
+    `heartbeat_number` is that of the agent's heartbeat now, `last_heartbeat_number` that of the last meeting. Without a meeting, 0.5.
     """
     if interactions <= 0:
         return UNMET
-    return successes / interactions * math.exp(-FADING * max(tick - last_tick, 0))
+    return successes / interactions * math.exp(-FADING * max(heartbeat_number - last_heartbeat_number, 0))
 
 
 def impression(old: float, new: float | None) -> float:

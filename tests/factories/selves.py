@@ -66,7 +66,7 @@ class PeerModelFactory(TenantRowFactory[PeerModel]):
     interactions = 4
     successes = 3
     interests = factory.LazyFunction(lambda: ["eels"])
-    last_tick = 6
+    last_heartbeat_number = 6
     last_at = factory.LazyFunction(lambda: minutes_ago(90))
 
 
@@ -76,7 +76,7 @@ class ExperienceFactory(TenantRowFactory[Experience]):
 
     agent = factory.SubFactory(AgentFactory)
     heartbeat_id = factory.LazyFunction(uuid7)
-    tick = factory.Sequence(int)
+    heartbeat_number = factory.Sequence(int)
     action = "recall"
     about = "the tide"
     outcome = "failure"

@@ -192,7 +192,7 @@ class ExperienceResource(Schema):
 
     id: UUID
     heartbeat_id: UUID
-    tick: int
+    heartbeat_number: int
     action: str
     about: str
     outcome: str
@@ -393,7 +393,10 @@ def show_inner_state(request: HttpRequest, agent_id: UUID) -> InnerResource:
 def list_experiences(request: HttpRequest, agent_id: UUID, page: Paging) -> ListPage[ExperienceResource]:
     """List an agent's actions with their outcomes and lessons, the latest first."""
     return page_of(
-        _rows(Experience, agent_id), page, order="-tick", to_resource=ExperienceResource.model_validate
+        _rows(Experience, agent_id),
+        page,
+        order="-heartbeat_number",
+        to_resource=ExperienceResource.model_validate,
     )
 
 

@@ -226,7 +226,7 @@ class PeerModelAdmin(AgentRowsAdmin):
         "competence_shown",
         "reliability_shown",
         "interests_shown",
-        "last_tick",
+        "last_heartbeat_number",
         "last_at",
     )
 
@@ -241,10 +241,18 @@ class PeerModelAdmin(AgentRowsAdmin):
 class ExperienceAdmin(AgentRowsAdmin):
     """List agents' experiences."""
 
-    list_display = ("action", "agent_link", "tick", "outcome_shown", "about_shown", "lesson_shown", "since")
+    list_display = (
+        "action",
+        "agent_link",
+        "heartbeat_number",
+        "outcome_shown",
+        "about_shown",
+        "lesson_shown",
+        "since",
+    )
     list_filter = filters_by_agent()
     text_fields = ("action", "about", "lesson")
-    fields = ("action", "agent", "tick", "done_by", "about", "outcome_shown", "lesson", "at")
+    fields = ("action", "agent", "heartbeat_number", "done_by", "about", "outcome_shown", "lesson", "at")
 
     outcome_shown = columns.badge("outcome", "outcome")
     about_shown = columns.beginning("about", "about")

@@ -291,8 +291,16 @@ SECTIONS: tuple[SeedSection, ...] = (
     SeedSection(
         name="satisfactions", model=Satisfaction, group=SeedGroup.GOALS, digested=False, appended=True
     ),
-    SeedSection(name="experiences", model=Experience, group=SeedGroup.STATE),
-    SeedSection(name="peers", model=PeerModel, group=SeedGroup.STATE, texts=frozenset({"interests"})),
+    SeedSection(
+        name="experiences", model=Experience, group=SeedGroup.STATE, renamed={"tick": "heartbeat_number"}
+    ),
+    SeedSection(
+        name="peers",
+        model=PeerModel,
+        group=SeedGroup.STATE,
+        renamed={"last_tick": "last_heartbeat_number"},
+        texts=frozenset({"interests"}),
+    ),
     SeedSection(
         name="percepts",
         model=Percept,

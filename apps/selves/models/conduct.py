@@ -67,7 +67,7 @@ class PeerModel(TenantModel):
     #: Interactions that went well.
     successes = models.PositiveIntegerField(default=0)
     #: The agent's heartbeat number at the last interaction, and when the last meeting was, judged or not.
-    last_tick = models.BigIntegerField(default=0)
+    last_heartbeat_number = models.BigIntegerField(default=0)
     last_at = models.DateTimeField(null=True)
 
     class Meta(TenantModel.Meta):
@@ -108,7 +108,7 @@ class Experience(TenantModel):
     agent = TenantForeignKey(Agent, related_name="experiences")
     #: The heartbeat, and its number.
     heartbeat_id = models.UUIDField()
-    tick = models.BigIntegerField()
+    heartbeat_number = models.BigIntegerField()
     action = models.CharField(max_length=ACTION_LENGTH)
     #: The action and its subject.
     about = models.TextField(blank=True)
@@ -118,7 +118,11 @@ class Experience(TenantModel):
 
     class Meta(TenantModel.Meta):
         ordering = ["-at"]
-        indexes = [models.Index(fields=["tenant", "agent", "-tick"], name="selves_experience_by_tick")]
+        indexes = [
+            models.Index(
+                fields=["tenant", "agent", "-heartbeat_number"], name="selves_experience_by_heartbeat"
+            )
+        ]
 
     def __str__(self) -> str:
         return f"{self.action}: {self.outcome}"

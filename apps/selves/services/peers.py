@@ -45,7 +45,7 @@ class Dealings:
 
 
 def record_meetings(
-    *, agent_id: UUID, tick: int, now: datetime, dealings: Dealings
+    *, agent_id: UUID, heartbeat_number: int, now: datetime, dealings: Dealings
 ) -> list[tuple[PeerNote, str]]:
     """Update the agent's models of its peers after a heartbeat's dealings; without meetings or notes, no statement.
 
@@ -71,7 +71,7 @@ def record_meetings(
             refused.append((meeting.note, f"another note of this heartbeat about {row.name} counts"))
             continue
         with_note |= {row.id} if meeting.note else set()
-        _update_peer(row, meeting.note, is_meeting=is_meeting, tick=tick, now=now)
+        _update_peer(row, meeting.note, is_meeting=is_meeting, heartbeat_number=heartbeat_number, now=now)
         row.save()
         signals.append(_signal_of(row, is_new=is_new))
     emit(*signals)
@@ -203,7 +203,7 @@ def _delete_excess_peers(agent_id: UUID) -> None:
 
 
 def _update_peer(
-    row: PeerModel, note: PeerNote | None, *, is_meeting: bool, tick: int, now: datetime
+    row: PeerModel, note: PeerNote | None, *, is_meeting: bool, heartbeat_number: int, now: datetime
 ) -> None:
     if is_meeting:
         row.last_at = now
@@ -212,7 +212,7 @@ def _update_peer(
     if is_meeting:
         row.interactions += 1
         row.successes += note.outcome is PeerOutcome.SUCCESS
-        row.last_tick = tick
+        row.last_heartbeat_number = heartbeat_number
     row.competence = impression(row.competence, note.competence)
     row.reliability = impression(row.reliability, note.reliability)
     fresh = [text.strip()[:INTEREST_LENGTH] for text in note.interests if text.strip()]

@@ -102,7 +102,7 @@ def feel(heartbeat: HeartbeatState) -> Steps[HeartbeatState]:
     met, others = _meetings(situation, reply.peer_notes)
     if met or others:
         refused: list[tuple[PeerNote, str]] = yield Meetings(
-            tick=situation.heartbeat_number, met=met, others=others, contact=before.contact
+            heartbeat_number=situation.heartbeat_number, met=met, others=others, contact=before.contact
         )
         if refused:
             heartbeat = heartbeat.with_dropped(

@@ -72,7 +72,7 @@ class Experience:
 
     id: UUID
     heartbeat_id: UUID
-    tick: int
+    heartbeat_number: int
     action: str
     about: str
     outcome: str

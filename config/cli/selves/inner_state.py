@@ -31,7 +31,7 @@ DRIVE_COLUMNS = (
     OutputColumn(head="builds up while", value=lambda drive: RULES[drive.name].cause),
 )
 EXPERIENCE_COLUMNS = (
-    OutputColumn("tick", "heartbeat"),
+    OutputColumn("heartbeat_number", "heartbeat"),
     OutputColumn("action", "action"),
     OutputColumn("outcome", "outcome"),
     OutputColumn("about", "about", cell=cut),
@@ -99,7 +99,7 @@ def list_experiences(agent: ChosenAgent, *, last: int, failures: bool) -> Output
     nothing = "has no failed actions yet" if failures else "has not done an action that costs energy yet"
     return listing(
         "experiences",
-        list(experiences.order_by("-tick", "-id")[:last]),
+        list(experiences.order_by("-heartbeat_number", "-id")[:last]),
         EXPERIENCE_COLUMNS,
         about={"agent": agent.name},
         empty=f"{escape(agent.name)} {nothing}.",
@@ -115,8 +115,8 @@ def list_peers(agent: ChosenAgent) -> Output:
         return trust(
             successes=peer.successes,
             interactions=peer.interactions,
-            tick=heartbeats,
-            last_tick=peer.last_tick,
+            heartbeat_number=heartbeats,
+            last_heartbeat_number=peer.last_heartbeat_number,
         )
 
     return listing(

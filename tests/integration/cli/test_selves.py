@@ -226,7 +226,7 @@ def test_the_inner_state_is_shown(arbor: Arbor, vega: str) -> None:
             agent=agent, number=1, status=HeartbeatStatus.DONE, emotional_valence=-1.0, arousal=1.0
         )
         ExperienceFactory(agent=agent, action="connect")
-        PeerModelFactory(agent=agent, name="Bo", interactions=4, successes=3, last_tick=0)
+        PeerModelFactory(agent=agent, name="Bo", interactions=4, successes=3, last_heartbeat_number=0)
     assert "valence  ▁" in arbor("self", "mood", vega).out
     assert arbor("self", "mood", vega, "--json").json["heartbeats"][0]["arousal"] == 1.0
     assert "connect" in arbor("self", "experiences", vega, "--failures").out

@@ -218,7 +218,7 @@ _ROWS: Mapping[str, Callable[[UUID], Iterable[Any]]] = {
         "content", "heartbeat__number"
     ),
     "buffer_items": _listed(BufferItem, "content", "role", "source"),
-    "experiences": _listed(Experience, "action", "about", "outcome", "lesson", "tick"),
+    "experiences": _listed(Experience, "action", "about", "outcome", "lesson", "heartbeat_number"),
     "proposals": _listed(Proposal, "kind", "content", "confidence"),
     "audit": _listed(AuditEvent, "action", "actor", "message"),
     "calls": _listed(ExternalCall, "purpose", "status", "model", "reply", "error_kind", "attempts"),

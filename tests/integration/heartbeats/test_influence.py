@@ -96,8 +96,13 @@ def test_actions_that_worked_in_like_situations_are_counted(
         store_memory(agent, "The harbour light is broken since Monday.")
     heartbeats.run(reply_of(actions=[action_of("recall", query="the harbour light")]), reply_of())
     with tenant_transaction(agent.tenant_id):
-        for about, lesson, tick in (("the tide", "Avoid tides.", 9), ("harbour light", "Ask the keeper.", 2)):
-            ExperienceFactory(agent=agent, action="observe", about=about, lesson=lesson, tick=tick)
+        for about, lesson, heartbeat_number in (
+            ("the tide", "Avoid tides.", 9),
+            ("harbour light", "Ask the keeper.", 2),
+        ):
+            ExperienceFactory(
+                agent=agent, action="observe", about=about, lesson=lesson, heartbeat_number=heartbeat_number
+            )
 
     send_message("Is the harbour light repaired?")
     prompt = heartbeats.run(reply_of())

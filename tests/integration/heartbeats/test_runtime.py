@@ -193,7 +193,7 @@ def test_a_peer_that_is_an_agent_is_found_by_either_id_with_its_trust(
     runtime: AgentRuntime, agent: Agent, tenant: Tenant, new_agent: Callable[..., Agent]
 ) -> None:
     bo = new_agent(tenant, "Bo")
-    store_peer(agent, name="Bo", peer=bo, interactions=4, successes=3, last_tick=1)
+    store_peer(agent, name="Bo", peer=bo, interactions=4, successes=3, last_heartbeat_number=1)
     with tenant_transaction(agent.tenant_id):
         AgentState.objects.filter(agent_id=agent.id).update(heartbeats=100)
     peer = runtime.peer_model(agent.id, bo.id)

@@ -19,7 +19,7 @@ from apps.fleet.seeds.restoring import SeedReport
 from apps.fleet.seeds.sections import SECTIONS, SeedSection
 from apps.memories.models import Edge, Memory, Term
 from apps.memories.services.store.remember import store
-from apps.selves.models import Belief
+from apps.selves.models import Belief, Experience, PeerModel
 from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
 from arbor.agents.lifecycle import AgentStatus
@@ -203,8 +203,15 @@ def test_a_seed_with_former_names_of_columns_is_read(
             before.last_heartbeat_at,
         )
         assert before.heartbeats > 0
-        limits = AgentPolicy.objects.filter(agent_id__in=(world.agent.id, report.agent_id))
+        ids = (world.agent.id, report.agent_id)
+        limits = AgentPolicy.objects.filter(agent_id__in=ids)
         assert [limit for (limit,) in limits.values_list("daily_heartbeats")] == [24, 24]
+        for rows, column in (
+            (Experience.objects, "heartbeat_number"),
+            (PeerModel.objects, "last_heartbeat_number"),
+        ):
+            numbers = [sorted(rows.filter(agent_id=id_).values_list(column, flat=True)) for id_ in ids]
+            assert numbers[0] == numbers[1] != []
 
 
 def test_a_changed_seed_changes_nothing(world: World, export: Export) -> None:

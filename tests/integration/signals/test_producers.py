@@ -226,7 +226,7 @@ def meet(agent: Agent, number: int) -> None:
     with tenant_transaction(agent.tenant_id):
         record_meetings(
             agent_id=agent.id,
-            tick=number,
+            heartbeat_number=number,
             now=agent.created_at,
             dealings=Dealings(met=[Meeting(name="nora", peer_id="", note=None)]),
         )

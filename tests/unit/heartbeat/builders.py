@@ -204,7 +204,9 @@ def full_situation() -> Situation:
         drives=[DriveView(name=Drive.CURIOSITY, level=0.9, urgent=True)],
         capabilities=[ActionTallyView(action="recall", attempts=4, successes=3)],
         experiences=[
-            ExperienceView(action="recall", outcome="failure", lesson="Ask for one thing at a time", tick=2)
+            ExperienceView(
+                action="recall", outcome="failure", lesson="Ask for one thing at a time", heartbeat_number=2
+            )
         ],
         preferences=[PreferenceView(key="tone", value="brief")],
         peers=[PeerView(name="Otto", trust=0.5, present=True)],

@@ -110,10 +110,10 @@ def test_messages_steps_and_new_goals_are_tasks(view: dict[str, Any], tasks: lis
 
 def test_lessons_of_like_situations_come_before_failures() -> None:
     lessons = [
-        experience("the tide", "failure", "Avoid tides.", tick=9),
-        experience("the reef", "success", "Chart it.", tick=1),
-        experience("the reef", "failure", "Not at night.", tick=2),
-        experience("the reef chart", tick=3),
+        experience("the tide", "failure", "Avoid tides.", heartbeat_number=9),
+        experience("the reef", "success", "Chart it.", heartbeat_number=1),
+        experience("the reef", "failure", "Not at night.", heartbeat_number=2),
+        experience("the reef chart", heartbeat_number=3),
     ]
     assert [entry.lesson for entry in choose_lessons(lessons, ["Chart the reef"])] == [
         "Not at night.",
@@ -139,11 +139,11 @@ def test_lessons_are_about_actions_that_are_offered() -> None:
 
 def test_a_repeated_lesson_is_shown_once() -> None:
     lessons = [
-        experience("the reef", "partial", "Known already.", tick=3),
-        experience("the reef", "partial", "Known already.", tick=2),
-        experience("the tide", "partial", "Ask first.", tick=1),
+        experience("the reef", "partial", "Known already.", heartbeat_number=3),
+        experience("the reef", "partial", "Known already.", heartbeat_number=2),
+        experience("the tide", "partial", "Ask first.", heartbeat_number=1),
     ]
-    assert [(entry.lesson, entry.tick) for entry in choose_lessons(lessons)] == [
+    assert [(entry.lesson, entry.heartbeat_number) for entry in choose_lessons(lessons)] == [
         ("Known already.", 3),
         ("Ask first.", 1),
     ]

@@ -138,6 +138,15 @@ def test_former_keys_of_an_older_stored_situation_are_read(name: str, former: st
     assert Situation.model_validate_json(json.dumps(stored)) == full
 
 
+def test_experiences_of_an_older_stored_situation_are_read() -> None:
+    stored = full_situation().model_dump(mode="json")
+    for experience in stored["experiences"]:
+        experience["tick"] = experience.pop("heartbeat_number")
+
+    assert stored["experiences"]
+    assert Situation.model_validate_json(json.dumps(stored)) == full_situation()
+
+
 def test_unknown_keys_of_a_stored_situation_are_ignored() -> None:
     stored = situation().model_dump(mode="json") | {"weather": "fair"}
 

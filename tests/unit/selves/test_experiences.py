@@ -16,7 +16,7 @@ from arbor.selves.values import BeliefStatus
 
 
 @pytest.mark.parametrize(
-    ("successes", "interactions", "tick", "last", "expected"),
+    ("successes", "interactions", "heartbeat_number", "last", "expected"),
     [
         (0, 0, 10, 0, 0.5),
         (4, 4, 10, 10, 1.0),
@@ -28,9 +28,14 @@ from arbor.selves.values import BeliefStatus
     ],
 )
 def test_trust_is_the_success_rate_faded_over_time(
-    successes: int, interactions: int, tick: int, last: int, expected: float
+    successes: int, interactions: int, heartbeat_number: int, last: int, expected: float
 ) -> None:
-    share = trust(successes=successes, interactions=interactions, tick=tick, last_tick=last)
+    share = trust(
+        successes=successes,
+        interactions=interactions,
+        heartbeat_number=heartbeat_number,
+        last_heartbeat_number=last,
+    )
     assert share == pytest.approx(expected)
 
 

@@ -204,7 +204,7 @@ def _experiences(heartbeat: HeartbeatState) -> Iterable[Experience]:
             tenant_id=heartbeat.tenant_id,
             agent_id=heartbeat.agent_id,
             heartbeat_id=heartbeat.heartbeat_id,
-            tick=heartbeat.situation.heartbeat_number,
+            heartbeat_number=heartbeat.situation.heartbeat_number,
             action=experience.action,
             about=experience.about[:ABOUT_LENGTH],
             outcome=experience.outcome.value,

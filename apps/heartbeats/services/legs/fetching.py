@@ -211,7 +211,7 @@ class Fetcher:
         need: needs.Meetings = member.need
         return record_meetings(
             agent_id=member.agent.id,
-            tick=need.tick,
+            heartbeat_number=need.heartbeat_number,
             now=self._now,
             dealings=Dealings(
                 met=need.met,

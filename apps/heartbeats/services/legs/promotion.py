@@ -119,13 +119,13 @@ SELECT
             AND NOT {CONCLUDED} AND NOT {HELD}
         ORDER BY m.trust DESC, m.importance DESC, m.id LIMIT %(most)s
     ) memory) AS memories,
-    (SELECT coalesce(json_agg(action ORDER BY tick, id), '[]') FROM (
-        SELECT action, tick, id FROM selves_experience WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s
-        ORDER BY tick DESC, id DESC LIMIT %(max_actions)s
+    (SELECT coalesce(json_agg(action ORDER BY heartbeat_number, id), '[]') FROM (
+        SELECT action, heartbeat_number, id FROM selves_experience WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s
+        ORDER BY heartbeat_number DESC, id DESC LIMIT %(max_actions)s
     ) latest) AS actions,
-    (SELECT coalesce(json_agg(CASE WHEN outcome = 'success' THEN action END ORDER BY tick, id), '[]') FROM (
-        SELECT action, tick, id, outcome FROM selves_experience WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s
-        ORDER BY tick DESC, id DESC LIMIT %(max_actions)s
+    (SELECT coalesce(json_agg(CASE WHEN outcome = 'success' THEN action END ORDER BY heartbeat_number, id), '[]') FROM (
+        SELECT action, heartbeat_number, id, outcome FROM selves_experience WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s
+        ORDER BY heartbeat_number DESC, id DESC LIMIT %(max_actions)s
     ) latest) AS worked,
     (SELECT coalesce(json_agg(p.change->>'pattern'), '[]') FROM selves_proposal p
         WHERE p.tenant_id = %(tenant)s AND p.agent_id = %(agent)s AND p.kind IN ('pattern', 'learning')) AS known,
@@ -369,7 +369,7 @@ def _promotion(memory: dict[str, Any]) -> NewProposal:
 def delete_oldest_experiences(*, agent_id: UUID) -> int:
     """Delete an agent's oldest experiences above the limit, audited; return their number. One statement if there are none."""
     of_agent = Experience.objects.filter(agent_id=agent_id)
-    latest = of_agent.order_by("-tick", "-id").values("id")[:MAX_EXPERIENCES]
+    latest = of_agent.order_by("-heartbeat_number", "-id").values("id")[:MAX_EXPERIENCES]
     deleted, _ = of_agent.exclude(id__in=latest).delete()
     if deleted:
         oldest = "oldest experience" if deleted == 1 else f"{deleted:,} oldest experiences"

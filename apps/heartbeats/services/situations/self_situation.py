@@ -96,11 +96,11 @@ SELF_COLUMNS = f"""
         FROM selves_boundary WHERE tenant_id = a.tenant_id AND agent_id = a.id ORDER BY name
     ) boundary) AS boundaries,
     (SELECT coalesce(json_agg(experience), '[]') FROM (
-        SELECT action, left(about, 200) AS about, outcome, lesson, tick FROM selves_experience
-        WHERE tenant_id = a.tenant_id AND agent_id = a.id ORDER BY tick DESC, id LIMIT %(experiences_read)s
+        SELECT action, left(about, 200) AS about, outcome, lesson, heartbeat_number FROM selves_experience
+        WHERE tenant_id = a.tenant_id AND agent_id = a.id ORDER BY heartbeat_number DESC, id LIMIT %(experiences_read)s
     ) experience) AS experiences,
     (SELECT coalesce(json_agg(peer), '[]') FROM (
-        SELECT name, peer_id, competence, reliability, interests, interactions, successes, last_tick,
+        SELECT name, peer_id, competence, reliability, interests, interactions, successes, last_heartbeat_number,
             peer_id IN (SELECT w.peer_id FROM heartbeats_percept w
                 WHERE w.tenant_id = a.tenant_id AND w.agent_id = a.id AND w.heartbeat_id IS NULL
             ) IS TRUE AS present
@@ -169,8 +169,8 @@ def _peer(row: Mapping[str, Any], columns: Mapping[str, Any]) -> PeerView:
         trust=trust(
             successes=row["successes"],
             interactions=row["interactions"],
-            tick=columns["heartbeats"] + 1,
-            last_tick=row["last_tick"],
+            heartbeat_number=columns["heartbeats"] + 1,
+            last_heartbeat_number=row["last_heartbeat_number"],
         ),
         competence=row["competence"],
         reliability=row["reliability"],

@@ -121,7 +121,7 @@ def capabilities(capabilities: Sequence[ActionTallyView], offered: Collection[st
 
 def experiences(experiences: Sequence[ExperienceView], data: Data) -> str:
     entries = (
-        f"heartbeat {experience.tick}, {experience.action}{f' about {line(experience.about)}' if experience.about else ''} ({experience.outcome}):"
+        f"heartbeat {experience.heartbeat_number}, {experience.action}{f' about {line(experience.about)}' if experience.about else ''} ({experience.outcome}):"
         f" {line(experience.lesson)}"
         for experience in experiences
     )

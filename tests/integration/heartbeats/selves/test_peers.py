@@ -136,7 +136,7 @@ def test_the_oldest_peer_without_interactions_is_deleted_first(
             )
         peers.record_meetings(
             agent_id=agent.id,
-            tick=1,
+            heartbeat_number=1,
             now=now,
             dealings=peers.Dealings(met=[Meeting(name="New", peer_id="", note=None)]),
         )
@@ -157,7 +157,7 @@ def test_notes_about_a_silent_peer_count_no_further_meeting(
     assert peers_of(agent) == [("Bo", 1, 1)]
     with tenant_transaction(agent.tenant_id):
         peer = PeerModel.objects.get(agent_id=agent.id)
-    assert (peer.last_tick, peer.interests) == (1, ["eels"])
+    assert (peer.last_heartbeat_number, peer.interests) == (1, ["eels"])
     assert peer.competence > 0.8
 
 

@@ -72,12 +72,12 @@ def settle(
         )
 
 
-def add_experience(agent: Agent, tick: int, action: str, *, worked: bool) -> None:
+def add_experience(agent: Agent, heartbeat_number: int, action: str, *, worked: bool) -> None:
     Experience.objects.create(
         tenant_id=agent.tenant_id,
         agent=agent,
         heartbeat_id=agent.id,
-        tick=tick,
+        heartbeat_number=heartbeat_number,
         action=action,
         outcome="success" if worked else "failure",
     )
@@ -125,9 +125,9 @@ def test_consolidation_proposes_settled_memories_and_habits(
     settled = store_fact(agent, "Eels leave the river in autumn.")
     settle(agent, settled, trust=0.9, sources=[ALMANAC])
     with tenant_transaction(agent.tenant_id):
-        for tick in range(4):
+        for heartbeat_number in range(4):
             for action in ("recall", "reflect"):
-                add_experience(agent, tick, action, worked=True)
+                add_experience(agent, heartbeat_number, action, worked=True)
         AgentState.objects.filter(agent_id=agent.id).update(heartbeats=4)
     prompt = heartbeats.run(REST)
     assert last_heartbeat(agent).mode == "consolidation"
@@ -240,9 +240,9 @@ def test_facts_that_the_agent_believes_already_hold_no_place(agent: Agent) -> No
 def test_traits_that_the_agent_has_in_another_case_hold_no_place(agent: Agent) -> None:
     actions = ("recall", "reflect", "maintain")
     with tenant_transaction(agent.tenant_id):
-        for tick in range(MIN_SIGNS):
+        for heartbeat_number in range(MIN_SIGNS):
             for action in actions:
-                add_experience(agent, tick, action, worked=False)
+                add_experience(agent, heartbeat_number, action, worked=False)
         for name in ("Careful", "mindful  of the past"):
             aspect = NewAspect(content=name, kind=AspectKind.TRAIT, strength=0.33)
             add_aspect(agent_id=agent.id, aspect=aspect, actor="test")
@@ -253,8 +253,8 @@ def test_traits_that_the_agent_has_in_another_case_hold_no_place(agent: Agent) -
 def test_one_deleted_experience_is_audited_as_one(agent: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(promotion, "MAX_EXPERIENCES", 1)
     with tenant_transaction(agent.tenant_id):
-        for tick in range(2):
-            add_experience(agent, tick, "recall", worked=True)
+        for heartbeat_number in range(2):
+            add_experience(agent, heartbeat_number, "recall", worked=True)
         assert promotion.delete_oldest_experiences(agent_id=agent.id) == 1
         event = AuditEvent.objects.get(agent_id=agent.id, action=AuditAction.TRUNCATED)
     assert event.message == "deleted the oldest experience: an agent keeps 1"
@@ -285,9 +285,9 @@ def test_a_candidate_is_compared_with_the_calibrated_threshold(agent: Agent) -> 
 
 def test_an_action_sequence_that_always_worked_becomes_a_procedure(agent: Agent) -> None:
     with tenant_transaction(agent.tenant_id):
-        for tick in range(4):
-            add_experience(agent, tick, "recall", worked=True)
-            add_experience(agent, tick, "reflect", worked=not tick)
+        for heartbeat_number in range(4):
+            add_experience(agent, heartbeat_number, "recall", worked=True)
+            add_experience(agent, heartbeat_number, "reflect", worked=not heartbeat_number)
         assert [proposal.kind for proposal in propose_now(agent)] == ["pattern"]
         Proposal.objects.all().delete()
         Experience.objects.update(outcome="success")
@@ -301,8 +301,8 @@ def test_habits_below_their_threshold_do_not_block_others(agent: Agent) -> None:
     rare = ["recall", "reflect", "goal", "wait"] * 3 + ["gap"] + ["write", "read", "ask", "rest"] * 3
     common = ["gap", "remember", "connect"] * 5
     with tenant_transaction(agent.tenant_id):
-        for tick, action in enumerate([*rare, *common]):
-            add_experience(agent, tick, action, worked=not tick % 2)
+        for heartbeat_number, action in enumerate([*rare, *common]):
+            add_experience(agent, heartbeat_number, action, worked=not heartbeat_number % 2)
         ProposalCalibration.objects.create(
             tenant_id=agent.tenant_id, agent=agent, kind=ProposalKind.PATTERN, threshold=0.65, computed_at=now
         )
@@ -321,8 +321,8 @@ def test_a_failed_action_breaks_a_habit(agent: Agent) -> None:
         ("reflect", True),
     ]
     with tenant_transaction(agent.tenant_id):
-        for tick, (action, worked) in enumerate(sequence):
-            add_experience(agent, tick, action, worked=worked)
+        for heartbeat_number, (action, worked) in enumerate(sequence):
+            add_experience(agent, heartbeat_number, action, worked=worked)
         assert [proposal.kind for proposal in propose_now(agent)] == ["pattern"]
 
 

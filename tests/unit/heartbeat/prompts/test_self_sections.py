@@ -26,7 +26,9 @@ SITUATION = situation(
         ActionTallyView(action=action, attempts=4, successes=4) for action in ("recall", "no_longer_offered")
     ],
     experiences=[
-        ExperienceView(action="recall", about="the pier", outcome="failure", lesson="Avoid fog.", tick=4)
+        ExperienceView(
+            action="recall", about="the pier", outcome="failure", lesson="Avoid fog.", heartbeat_number=4
+        )
     ],
     preferences=[PreferenceView(key="tone", value="dry")],
     peers=[PeerView(name="Bo", trust=0.75, interests=["eels"], interactions=4, present=True)],

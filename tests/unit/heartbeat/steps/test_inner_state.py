@@ -291,7 +291,7 @@ def test_senders_are_recorded_as_met_with_notes_about_others(
         assert answers.needs == []
         return
     (need,) = answers.needs
-    assert (need.tick, need.contact) == (3, contact)
+    assert (need.heartbeat_number, need.contact) == (3, contact)
     assert [(meeting.name, meeting.note) for meeting in need.met] == met
     # Of several notes about one peer, the first counts; the others are refused.
     assert list(need.others) == others
