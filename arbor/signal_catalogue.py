@@ -119,7 +119,7 @@ CATALOGUE: Mapping[SignalName, SignalKind] = MappingProxyType(
             "A heartbeat reached a point at which it waits for a model",
             mode="the heartbeat's focus",
             purpose="what the model is asked for",
-            turn="the number of the round trip",
+            round_trip="the number of the round trip",
             steps="the number of nodes that ran since the last signal",
         ),
         SignalName.HEARTBEAT: _kind(
@@ -128,7 +128,7 @@ CATALOGUE: Mapping[SignalName, SignalKind] = MappingProxyType(
             trigger="its cause",
             mode="its focus; empty if it chose none",
             number="its number in the agent's life; 0 if it was skipped",
-            turns="the number of its round trips",
+            round_trips="the number of its round trips",
             actions="the number of its actions",
             energy="the energy that is left; null if nothing was spent",
         ),

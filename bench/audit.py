@@ -106,7 +106,7 @@ SELECT count(*) FROM (
         statement="""
 SELECT count(*) FROM (
     SELECT FROM heartbeats_heartbeat h LEFT JOIN calls_externalcall c ON c.heartbeat_id = h.id
-    WHERE h.status = 'done' GROUP BY h.id, h.turns HAVING count(c.id) <> h.turns
+    WHERE h.status = 'done' GROUP BY h.id, h.round_trips HAVING count(c.id) <> h.round_trips
 ) heartbeats
 """,
     ),

@@ -34,16 +34,18 @@ def measure(*, rounds: int) -> dict[str, Any]:
         issuers={"authority:1": system.public},
         grants=grants,
     )
-    resource, turns = action_resource("recall"), count(1)
+    resource, round_trips = action_resource("recall"), count(1)
     # `times_ms` adds a round to warm up.
     prepared = rounds + 1
-    signed = [_signed(own, pair.public_id, resource, turn) for turn in range(1, prepared + 1)]
+    signed = [_signed(own, pair.public_id, resource, round_trip) for round_trip in range(1, prepared + 1)]
     cold = [_with_new_grant(authority, system, resource) for _ in range(prepared)]
 
     def authorize_one() -> None:
-        turn = next(turns)
-        nonce = Nonce(heartbeat_id=UUID(int=3), turn=turn, index=0)
-        found = authorize(signed[turn - 1], nonce, resource, _PARAMS, authority=cold[turn - 1], now=_NOW)
+        round_trip = next(round_trips)
+        nonce = Nonce(heartbeat_id=UUID(int=3), round_trip=round_trip, index=0)
+        found = authorize(
+            signed[round_trip - 1], nonce, resource, _PARAMS, authority=cold[round_trip - 1], now=_NOW
+        )
         assert found.granted, found.reason
 
     durations = times_ms(authorize_one, rounds, clock=time.thread_time)
@@ -76,12 +78,12 @@ def _with_new_grant(authority: AgentAuthority, system: SigningKey, resource: str
     return replace(authority, grants=AgentGrants((*others, _grant(system, authority.public_id, "recall"))))
 
 
-def _signed(key: SigningKey, agent: str, resource: str, turn: int) -> Any:
+def _signed(key: SigningKey, agent: str, resource: str, round_trip: int) -> Any:
     request = ActionRequest(
         resource=resource,
         agent=agent,
         at=_NOW,
         body_hash=body_hash(_PARAMS),
-        nonce=Nonce(heartbeat_id=UUID(int=3), turn=turn, index=0),
+        nonce=Nonce(heartbeat_id=UUID(int=3), round_trip=round_trip, index=0),
     )
     return KeySigner(lambda: key).sign_requests([request])

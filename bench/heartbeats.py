@@ -48,8 +48,8 @@ SELECT count(*) FILTER (WHERE status = 'done'), count(*) FILTER (WHERE status = 
 FROM heartbeats_heartbeat WHERE ended_at > %s AND ended_at <= %s
 """
 # Heartbeats by their number of model calls.
-_TURNS = """
-SELECT greatest(1, turns), count(*) FROM heartbeats_heartbeat
+_ROUND_TRIPS = """
+SELECT greatest(1, round_trips), count(*) FROM heartbeats_heartbeat
 WHERE status = 'done' AND ended_at > %s AND ended_at <= %s GROUP BY 1 ORDER BY 1
 """
 #: Columns: the elapsed time of a heartbeat's legs in Arbor's own code, and the heartbeat's share of it within its batches.
@@ -136,7 +136,7 @@ def _measure_load(fleet: Fleet, *, agents: int, seconds: float, heartbeats: int 
         "seconds": round(took_s, 1),
         "heartbeats_per_s": round(counts["completed"] / took_s, 1),
         **_own_times(database, window),
-        **_turns(database, window, done),
+        **_round_trips(database, window, done),
         "queries_per_heartbeat": round(
             sum(statement.calls for statement in sent if not is_control(statement)) / done, 1
         ),
@@ -183,11 +183,11 @@ def _own_times(database: psycopg.Connection[Any], window: _Window) -> dict[str, 
     return figures
 
 
-def _turns(database: psycopg.Connection[Any], window: _Window, done: int) -> dict[str, Any]:
-    turns = dict(database.execute(_TURNS, [window.since, window.until]).fetchall())
+def _round_trips(database: psycopg.Connection[Any], window: _Window, done: int) -> dict[str, Any]:
+    round_trips = dict(database.execute(_ROUND_TRIPS, [window.since, window.until]).fetchall())
     return {
-        "heartbeats_by_turns": {str(number): count for number, count in turns.items()},
-        "calls_per_heartbeat": round(sum(number * count for number, count in turns.items()) / done, 2),
+        "heartbeats_by_round_trips": {str(number): count for number, count in round_trips.items()},
+        "calls_per_heartbeat": round(sum(number * count for number, count in round_trips.items()) / done, 2),
     }
 
 

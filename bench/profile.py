@@ -47,7 +47,9 @@ _FUNCTIONS_SHOWN = 60
 
 _DUE_NOW = "UPDATE heartbeats_heartbeatschedule SET next_due_at = now() WHERE state = 'idle'"
 _FAILED = "SELECT count(*), max(reason) FROM heartbeats_heartbeat WHERE status = 'failed'"
-_TURNS = "SELECT turns, count(*) FROM heartbeats_heartbeat WHERE status = 'done' GROUP BY 1 ORDER BY 1"
+_ROUND_TRIPS = (
+    "SELECT round_trips, count(*) FROM heartbeats_heartbeat WHERE status = 'done' GROUP BY 1 ORDER BY 1"
+)
 
 
 class _Account:
@@ -164,7 +166,7 @@ def measure(
         written_by = wal_by_relation(database, since_lsn=start_lsn, heartbeats=done)
         functions = _profile_functions(database, batch)
         failed = database.execute(_FAILED).fetchone()
-        turns = dict(database.execute(_TURNS).fetchall())
+        round_trips = dict(database.execute(_ROUND_TRIPS).fetchall())
     assert failed is not None
     if failed[0]:
         print_progress(f"{failed[0]} heartbeats failed: {failed[1]}")
@@ -173,7 +175,7 @@ def measure(
         "memories": memories,
         "heartbeats": done,
         "failed": failed[0],
-        "turns": {str(number): count for number, count in turns.items()},
+        "round_trips": {str(number): count for number, count in round_trips.items()},
         "batch": batch,
         "own_cpu_ms": round(account.ms["leg advance"] / done, 2),
         "postgres_ms": round(spent / done, 2),

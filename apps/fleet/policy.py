@@ -26,7 +26,7 @@ from arbor.heartbeat.actions import DEFAULT_COSTS
 from arbor.heartbeat.budgets import BudgetKind
 from arbor.heartbeat.dialogue import MAX_VOICES, MIN_VOICES
 from arbor.heartbeat.pacing import ActiveHours
-from arbor.heartbeat.replies.turns import MAX_TURNS
+from arbor.heartbeat.replies.round_trips import MAX_ROUND_TRIPS
 from arbor.heartbeat.tiers import ThinkTier
 from arbor.models.handles import Handle
 
@@ -137,8 +137,8 @@ def _check(policy: AgentPolicy) -> None:
         raise Invalid(f"a budget is {', '.join(BudgetKind)}, got {policy.budget!r}")
     if policy.allowance is not None and not 1 <= policy.allowance <= MAX_ALLOWANCE:
         raise Invalid(f"an allowance is 1 to {MAX_ALLOWANCE}, got {policy.allowance}")
-    if policy.follow_ups is not None and not 0 <= policy.follow_ups < MAX_TURNS:
-        raise Invalid(f"follow-ups of a heartbeat are 0 to {MAX_TURNS - 1}, got {policy.follow_ups}")
+    if policy.follow_ups is not None and not 0 <= policy.follow_ups < MAX_ROUND_TRIPS:
+        raise Invalid(f"follow-ups of a heartbeat are 0 to {MAX_ROUND_TRIPS - 1}, got {policy.follow_ups}")
     if policy.voices and not MIN_VOICES <= policy.voices <= MAX_VOICES:
         raise Invalid(f"inner voices are {MIN_VOICES} to {MAX_VOICES}, or 0 for none, got {policy.voices}")
     check_daily_limits(_daily_limits(policy))

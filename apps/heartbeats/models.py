@@ -80,7 +80,7 @@ class Heartbeat(TenantModel):
     arousal = models.FloatField(null=True)
     #: The tier of the model, and the number of round trips.
     tier = models.CharField(max_length=12, blank=True, default="", db_default="")
-    turns = models.PositiveSmallIntegerField(default=0, db_default=0)
+    round_trips = models.PositiveSmallIntegerField(default=0, db_default=0)
     memory = TenantForeignKey(Memory, deleting=OnDelete.SET_NULL, null=True, related_name="+")
     #: The reason of a failed or skipped heartbeat.
     reason = models.TextField(blank=True)

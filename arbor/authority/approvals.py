@@ -108,7 +108,7 @@ class NewApproval:
     why: str
     goal_id: str | None
     intent_id: str | None
-    turn: int
+    round_trip: int
     index: int
     asked_at: datetime
     expires_at: datetime

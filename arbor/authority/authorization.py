@@ -48,7 +48,7 @@ class DenialCode(StrEnum):
     WIDENED = "widened"
     #: The agent's identity is not endorsed.
     NOT_ENDORSED = "not_endorsed"
-    #: The request was made for another heartbeat, turn or action, or long ago.
+    #: The request was made for another heartbeat, round trip or action, or long ago.
     REPLAYED = "replayed"
     #: The action or its parameters differ from those that were signed.
     BODY_CHANGED = "body_changed"
@@ -241,7 +241,7 @@ def _request_fault(
     if key is None or not signed.is_signed_by(key):
         return DenialCode.BAD_SIGNATURE, f"the signature is not that of the agent's key {signed.key_number}"
     if request.nonce != nonce:
-        return DenialCode.REPLAYED, "the action was signed for another heartbeat or turn"
+        return DenialCode.REPLAYED, "the action was signed for another heartbeat or round trip"
     if not now - MAX_AGE <= request.at <= now + CLOCK_SKEW:
         return DenialCode.REPLAYED, f"the action was signed at {request.at:%Y-%m-%d %H:%M} UTC, not now"
     if request.resource != resource:

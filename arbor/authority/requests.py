@@ -1,4 +1,4 @@
-"""Signed requests: each names the resource, body and nonce of an action, and one signature covers all requests of a turn."""
+"""Signed requests: each names the resource, body and nonce of an action, and one signature covers all requests of a round trip."""
 
 from __future__ import annotations
 
@@ -8,16 +8,17 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
-from typing import Any, Protocol
+from typing import Annotated, Any, Protocol
 from uuid import UUID
 
 import orjson
+from pydantic import AliasChoices, Field
 
 from arbor.agents.identity import prefixed_bytes, verify_hex
 
 _REQUEST_LABEL = "arbor/request/v1"
-_TURN_LABEL = b"arbor/requests/v1"
-# The actions of a turn are checked one after another against one signature.
+_ROUND_TRIP_LABEL = b"arbor/requests/v1"
+# The actions of a round trip are checked one after another against one signature.
 _SIGNATURES_CACHED = 256
 # Key, message and signature of the latest signatures of this process, the oldest first: `act` mostly runs in the process that signed.
 _made: dict[tuple[bytes, bytes, str], None] = {}
@@ -28,7 +29,8 @@ class Nonce:
     """The place of a request, which is used once: each action of a heartbeat has its own."""
 
     heartbeat_id: UUID
-    turn: int
+    #: `turn` in older checkpoints; signed by its place, not by its name.
+    round_trip: Annotated[int, Field(validation_alias=AliasChoices("round_trip", "turn"))]
     index: int
 
 
@@ -52,7 +54,7 @@ class ActionRequest:
             self.at.astimezone(UTC).isoformat(),
             self.body_hash,
             self.nonce.heartbeat_id.bytes,
-            self.nonce.turn,
+            self.nonce.round_trip,
             self.nonce.index,
         )
         return hashlib.sha256(fields).digest()
@@ -60,7 +62,7 @@ class ActionRequest:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SignedRequests:
-    """The requests of one turn in order, under one signature."""
+    """The requests of one round trip in order, under one signature."""
 
     requests: tuple[ActionRequest, ...]
     #: The number of the agent's signing key.
@@ -122,8 +124,10 @@ class KeySigner:
 
 
 def message_of(requests: Sequence[ActionRequest], key_number: int) -> bytes:
-    """Return the bytes to sign for the requests of a turn, in order."""
-    return b"".join([_TURN_LABEL, key_number.to_bytes(4, "big"), *(request.digest() for request in requests)])
+    """Return the bytes to sign for the requests of a round trip, in order."""
+    return b"".join(
+        [_ROUND_TRIP_LABEL, key_number.to_bytes(4, "big"), *(request.digest() for request in requests)]
+    )
 
 
 def canonical_body(params: Mapping[str, Any]) -> bytes:

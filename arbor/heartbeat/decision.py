@@ -124,9 +124,9 @@ class DecisionLimits:
     boundaries: Callable[[Decision], Decision] = lambda decision: decision
     #: The requests for approval that the first of the proposed actions come from.
     approved: Sequence[str] = ()
-    #: Applies the trust in the agent, given the earlier decisions of the turn.
+    #: Applies the trust in the agent, given the earlier decisions of the round trip.
     trust: Callable[[Decision, Sequence[Decision]], Decision] = lambda decision, _: decision
-    #: Returns whether the agent's grants authorize an action, given the grants that earlier actions of the turn use. None:
+    #: Returns whether the agent's grants authorize an action, given the grants that earlier actions of the round trip use. None:
     #: grants are not known, and `allowed` decides.
     authorization: Callable[[Decision, Sequence[str]], Authorization] | None = None
 
@@ -303,7 +303,7 @@ def _check_energy(decision: Decision, limits: DecisionLimits, earlier: Sequence[
     return refuse(decision, DecisionVerdict.TOO_LITTLE_ENERGY, reason)
 
 
-#: One rule: returns the decision, refused if the rule refuses it. The last argument is the earlier decisions of the turn.
+#: One rule: returns the decision, refused if the rule refuses it. The last argument is the earlier decisions of the round trip.
 type Check = Callable[[Decision, DecisionLimits, Sequence[Decision]], Decision]
 #: In this order; no further check sees a refused decision.
 CHECKS: tuple[Check, ...] = (

@@ -16,7 +16,7 @@ from arbor.pipeline.values import Graph, PipelineNode
 #: The default context for the conditions on edges.
 _DEFAULT_CONTEXT: Mapping[str, Any] = {
     "mode": Mode.REFLECTION.value,
-    "turn": 1,
+    "round_trip": 1,
     "invalid_replies": 0,
     "goes_on": False,
 }
@@ -128,6 +128,6 @@ def _follow_up(result: NodeResult[_Context]) -> NodeResult[_Context]:
     if context.get("lost") or context["invalid_replies"] or not context.get("replies_left"):
         ended = {"goes_on": False} if "replies_left" in context else {}
         return replace(result, state={**context, **ended})
-    turn = context["turn"] + 1
-    changed = (f"goes on to turn {turn}",)
-    return replace(result, state={**context, "goes_on": True, "turn": turn}, changed=changed)
+    round_trip = context["round_trip"] + 1
+    changed = (f"goes on to round trip {round_trip}",)
+    return replace(result, state={**context, "goes_on": True, "round_trip": round_trip}, changed=changed)

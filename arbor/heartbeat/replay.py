@@ -25,7 +25,7 @@ from arbor.heartbeat.guards import (
 from arbor.heartbeat.prompts.prompt import Prompt, build_prompt
 from arbor.heartbeat.replies.parsing import parse_reply
 from arbor.heartbeat.replies.reply import ProposedAction, Reply
-from arbor.heartbeat.replies.turns import merge_replies, within_heartbeat
+from arbor.heartbeat.replies.round_trips import merge_replies, within_heartbeat
 from arbor.heartbeat.situation import Environment, Situation
 from arbor.models.token_counts import CountTokens
 from arbor.models.token_estimates import estimate_tokens
@@ -99,12 +99,12 @@ def replay(heartbeat: RecordedHeartbeat) -> Replay:
     """Build the prompt, parse the replies and decide again, and compare each with the record."""
     notes: list[str] = []
     differences = _compare_prompt(heartbeat, notes)
-    turns, dropped, repairs, unreadable = _read_replies(heartbeat.replies, heartbeat.boundaries)
+    replies, dropped, repairs, unreadable = _read_replies(heartbeat.replies, heartbeat.boundaries)
     if unreadable:
         notes.append(
             f"replies that could not be read, and that the heartbeat did not use either: {unreadable}"
         )
-    decisions = _decide_turns(heartbeat, turns, notes)
+    decisions = _decide_round_trips(heartbeat, replies, notes)
     differences += _compare_decisions(heartbeat.actions, decisions)
     newly_dropped = [item for item in dropped if item not in heartbeat.dropped]
     dropped_later = [item for item in heartbeat.dropped if item not in dropped]
@@ -168,15 +168,15 @@ def _compare_prompt(heartbeat: RecordedHeartbeat, notes: list[str]) -> list[Diff
 
 
 def _read_replies(
-    replies: Sequence[str], boundaries: Sequence[BoundaryRule]
+    texts: Sequence[str], boundaries: Sequence[BoundaryRule]
 ) -> tuple[list[Reply], list[dict[str, Any]], list[str], int]:
     """Return the readable replies, dropped items, repairs, and the number of unreadable replies."""
-    turns: list[Reply] = []
+    replies: list[Reply] = []
     earlier: Reply | None = None
     dropped: list[dict[str, Any]] = []
     repairs: list[str] = []
     unreadable = 0
-    for text in replies:
+    for text in texts:
         try:
             parsed = parse_reply(text)
         except ReplyInvalid:
@@ -188,16 +188,18 @@ def _read_replies(
             item.model_dump() for item in (*parsed.dropped, *left_over, *dropped_at_boundaries(matches))
         ]
         repairs += parsed.repairs
-        turns.append(reply)
+        replies.append(reply)
         earlier = merge_replies(earlier, reply)
-    return turns, dropped, repairs, unreadable
+    return replies, dropped, repairs, unreadable
 
 
-def _decide_turns(heartbeat: RecordedHeartbeat, turns: Sequence[Reply], notes: list[str]) -> list[Decision]:
+def _decide_round_trips(
+    heartbeat: RecordedHeartbeat, replies: Sequence[Reply], notes: list[str]
+) -> list[Decision]:
     """Decide each round trip with the energy after the recorded actions of earlier ones."""
     decisions: list[Decision] = []
     left = heartbeat.situation.energy
-    for reply in turns:
+    for reply in replies:
         recorded = heartbeat.actions[len(decisions) :]
         # Actions that people had approved came before those of the reply.
         approved = [*takewhile(lambda entry: entry.get("by_approval"), recorded)]

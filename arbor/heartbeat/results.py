@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import Annotated, Any, NamedTuple
 from uuid import UUID
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field
 
 from arbor.agents.energy import ALWAYS_FREE
 from arbor.goals.plans import LinkKind
@@ -174,7 +174,8 @@ class ActionRecord:
 
     decision: Decision
     result: ActionResult
-    turn: int = 1
+    #: `turn` in older checkpoints.
+    round_trip: Annotated[int, Field(validation_alias=AliasChoices("round_trip", "turn"))] = 1
 
     def to_json(self) -> dict[str, Any]:
         """Return the entry of `Heartbeat.actions`, as stored: without the values that `complete_entry` fills in."""
@@ -182,7 +183,7 @@ class ActionRecord:
         stored = {
             name: value for name, value in entry.items() if name not in _OMITTED or value != _OMITTED[name]
         }
-        return stored if self.turn == 1 else {**stored, "turn": self.turn}
+        return stored if self.round_trip == 1 else {**stored, "round_trip": self.round_trip}
 
 
 #: Values of an entry that are not stored: most entries have all of them, and each would be written to the write-ahead log.
@@ -203,7 +204,7 @@ _OMITTED: Mapping[str, Any] = {
 
 
 #: Keys of entries that older versions stored, with their names today.
-_RENAMED: Mapping[str, str] = {"crossed": "boundary_matches"}
+_RENAMED: Mapping[str, str] = {"crossed": "boundary_matches", "turn": "round_trip"}
 
 
 def complete_entry(entry: Mapping[str, Any]) -> dict[str, Any]:
@@ -214,7 +215,7 @@ def complete_entry(entry: Mapping[str, Any]) -> dict[str, Any]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class TurnRecord:
+class RoundTripRecord:
     """The record of one or more round trips."""
 
     #: `deeds` in stored checkpoints.
@@ -229,8 +230,8 @@ class TurnRecord:
     def results(self) -> list[ActionResult]:
         return [record.result for record in self.action_records]
 
-    def followed_by(self, later: TurnRecord) -> TurnRecord:
-        return TurnRecord(
+    def followed_by(self, later: RoundTripRecord) -> RoundTripRecord:
+        return RoundTripRecord(
             action_records=[*self.action_records, *later.action_records],
             goal_changes=[*self.goal_changes, *later.goal_changes],
             dropped=[*self.dropped, *later.dropped],

@@ -21,7 +21,7 @@ from arbor.heartbeat.inputs import BudgetTerms, Moment, Opening, Routing, Rules,
 from arbor.heartbeat.pacing import NextHeartbeat, SchedulePolicy
 from arbor.heartbeat.replies.items import Dropped
 from arbor.heartbeat.replies.reply import Reply
-from arbor.heartbeat.results import ActionRecord, ActionResult, TurnRecord
+from arbor.heartbeat.results import ActionRecord, ActionResult, RoundTripRecord
 from arbor.heartbeat.situation import MemoryView, Situation, Terms
 from arbor.heartbeat.state_merge import FoundState
 from arbor.memory.recall.recall_request import RecallFilter, RecallRequest
@@ -149,7 +149,9 @@ class HeartbeatState:
     missing: dict[str, str] = field(default_factory=dict)
     budget_terms: BudgetTerms | None = None
     routing: Routing = field(default_factory=Routing)
-    turns_allowed: int = 1
+    round_trips_allowed: Annotated[
+        int, Field(validation_alias=AliasChoices("round_trips_allowed", "turns_allowed"))
+    ] = 1
     #: The character prompt; empty once the prompt is built, and not in the checkpoint.
     character: str = ""
 
@@ -163,7 +165,7 @@ class HeartbeatState:
     energy_start: float | None = None
 
     #: The number of the round trip; 0 before the first.
-    turn: int = 0
+    round_trip: Annotated[int, Field(validation_alias=AliasChoices("round_trip", "turn"))] = 0
     #: Tokens of the last prompt, and of the conversation before a further round trip.
     asked_tokens: int = 0
     conversation_tokens: Annotated[int, Field(alias="said_tokens")] = 0
@@ -208,9 +210,9 @@ class HeartbeatState:
     tool_calls: list[ToolCall] = field(default_factory=list)
 
     #: The current round trip, and all before it.
-    present: TurnRecord = field(default_factory=TurnRecord)
-    earlier: TurnRecord = field(default_factory=TurnRecord)
-    turns: int = 0
+    present: RoundTripRecord = field(default_factory=RoundTripRecord)
+    earlier: RoundTripRecord = field(default_factory=RoundTripRecord)
+    round_trips: Annotated[int, Field(validation_alias=AliasChoices("round_trips", "turns"))] = 0
     #: Energy after the actions of the latest round trip that acted; None before the first.
     energy_end: float | None = None
     narrative: str = ""
@@ -278,7 +280,7 @@ class HeartbeatState:
         """Return whether the inner voices are to be asked about the reply: once in a round trip, never by rule."""
         return (
             self.voices > 0
-            and self.deliberated < self.turn
+            and self.deliberated < self.round_trip
             and not self.situation.model_is_reflex
             and self.situation.degradation.may_follow_up
             and any(hard_decisions(self.reply_or_empty, self.situation))
@@ -289,7 +291,7 @@ class HeartbeatState:
         return max(self.voices - len(self.views), 0) if self.hard else 0
 
     @property
-    def whole(self) -> TurnRecord:
+    def whole(self) -> RoundTripRecord:
         """Return all round trips so far as one record."""
         return self.earlier.followed_by(self.present)
 

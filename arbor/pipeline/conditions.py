@@ -122,14 +122,31 @@ def _clause(match: re.Match[str]) -> Clause:
     return Clause(key=key, test=test, value=value)
 
 
+#: Fields of a heartbeat that older graphs name otherwise.
+_RENAMED: Mapping[str, str] = {
+    "turn": "round_trip",
+    "turns": "round_trips",
+    "turns_allowed": "round_trips_allowed",
+    "beat_number": "heartbeat_number",
+    "stale_beats": "stale_heartbeats",
+    "idle_beats": "idle_heartbeats",
+    "last_beat": "last_heartbeat",
+    "last_beat_at": "last_heartbeat_at",
+}
+
+
+def _read_part(context: Any, name: str) -> Any:
+    if isinstance(context, Mapping):
+        return context.get(name)
+    return None if name.startswith("_") else getattr(context, name, None)
+
+
 def _read(context: Any, key: str) -> str:
     """Return the value at `context.a.b` as text: of a mapping, or a public attribute; empty where there is none."""
     actual = context
     for name in key.split(".")[1:]:
-        if isinstance(actual, Mapping):
-            actual = actual.get(name)
-        else:
-            actual = None if name.startswith("_") else getattr(actual, name, None)
+        found = _read_part(actual, name)
+        actual = _read_part(actual, _RENAMED[name]) if found is None and name in _RENAMED else found
     if actual is None:
         return ""
     if isinstance(actual, bool):

@@ -14,7 +14,7 @@ _GOAL = re.compile(r"^\[(\S+)\] (.*?) \((active|queued)\b.*?(\d+)% done", re.MUL
 _INTENT = re.compile(r"^\[(\S+)\] (\w+): .*?\(for goal (.+?)[;)]", re.MULTILINE | re.DOTALL)
 _MEMORY = re.compile(r"^\[(\S+)\] \d{4}-\d{2}-\d{2} \d{2}:\d{2}, ", re.MULTILINE)
 
-#: The beginning of the message of a further round trip (`arbor.heartbeat.replies.turns`).
+#: The beginning of the message of a further round trip (`arbor.heartbeat.replies.round_trips`).
 _FOLLOW_UP = "## What your actions brought"
 _LISTS = ("actions", "memory_notes", "goal_updates", "new_goals", "concerns", "curiosity")
 

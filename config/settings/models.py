@@ -5,7 +5,7 @@ from __future__ import annotations
 from arbor.adapters.credentials import SERVER_HANDLE, call_deadline_s
 from arbor.authority.modes import parse_model_limits
 from arbor.errors import ConfigurationInvalid
-from arbor.heartbeat.replies.turns import MAX_TURNS
+from arbor.heartbeat.replies.round_trips import MAX_ROUND_TRIPS
 from arbor.heartbeat.tiers import parse_tier_models
 from arbor.models.slots import parse_provider_calls
 from arbor.models.token_counts import parse_tokenizers
@@ -57,7 +57,7 @@ ARBOR_MODEL_DEADLINE_S = number(
     ),
 )
 #: The most further round trips of a heartbeat, with the results of its actions: 0 to 9.
-ARBOR_FOLLOW_UPS = whole_number("ARBOR_FOLLOW_UPS", default=9, least=0, most=MAX_TURNS - 1)
+ARBOR_FOLLOW_UPS = whole_number("ARBOR_FOLLOW_UPS", default=9, least=0, most=MAX_ROUND_TRIPS - 1)
 #: The domains that agents may read on the web, each with its subdomains, or `*`; empty: no web. And the address of a
 #: SearXNG-compatible search server; empty: no inquiries.
 ARBOR_WEB_ALLOW = env.list("ARBOR_WEB_ALLOW", default=[])

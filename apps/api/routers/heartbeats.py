@@ -76,7 +76,7 @@ class TraceResource(HeartbeatResource):
     """A heartbeat with all that it did."""
 
     tier: str
-    turns: int
+    round_trips: int
     own_ms: float
     reasoning: str
     actions: Any

@@ -20,7 +20,7 @@ from apps.fleet.daily_limits import LIMITS
 from apps.fleet.policy import FIELDS, MAX_ALLOWANCE, policy_of, set_policy
 from arbor.errors import Invalid
 from arbor.heartbeat.dialogue import MAX_VOICES
-from arbor.heartbeat.replies.turns import MAX_TURNS
+from arbor.heartbeat.replies.round_trips import MAX_ROUND_TRIPS
 
 router = Router()
 
@@ -57,7 +57,7 @@ class PolicyChange(Input):
     daily_heartbeats: Annotated[int, Field(ge=0, le=LIMITS["daily_heartbeats"][1])] | None = None
     daily_tokens: Annotated[int, Field(ge=0, le=LIMITS["daily_tokens"][1])] | None = None
     daily_usd: Annotated[Decimal, Field(ge=0, le=LIMITS["daily_usd"][1], decimal_places=4)] | None = None
-    follow_ups: Annotated[int, Field(ge=0, le=MAX_TURNS - 1)] | None = None
+    follow_ups: Annotated[int, Field(ge=0, le=MAX_ROUND_TRIPS - 1)] | None = None
     voices: Annotated[int, Field(ge=0, le=MAX_VOICES)] = 0
 
 

@@ -76,7 +76,7 @@ class ActionApproval(TenantModel):
     #: The heartbeat that asked, its round trip and the place of the action in it; no reference, because the record
     #: outlives the heartbeat.
     heartbeat_id = models.UUIDField(null=True)
-    turn = models.PositiveSmallIntegerField(default=1)
+    round_trip = models.PositiveSmallIntegerField(default=1)
     index = models.PositiveSmallIntegerField(default=0)
     action = models.CharField(max_length=ACTION_LENGTH)
     resource = models.CharField(max_length=MAX_URI_LENGTH)

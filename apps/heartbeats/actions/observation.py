@@ -42,7 +42,7 @@ def observe(context: ActionContext, decision: Decision) -> ActionResult:
     hours = environment.hours_since_user
     lines = [
         f"It is {context.now:%Y-%m-%d %H:%M} UTC. {situation.energy:g} of {situation.max_energy:g} {situation.energy_unit}"
-        " were there when this turn began.",
+        " were there when this round trip began.",
         f"A user {presence}; "
         + (
             "none has ever been in touch."

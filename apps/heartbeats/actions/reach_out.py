@@ -104,7 +104,7 @@ def _reach_out(context: ActionContext, decision: Decision, audience: Audience) -
         at=context.now,
         platform=params.get("platform") or "",
     )
-    # The situation may be stale: an earlier turn of this heartbeat may have written.
+    # The situation may be stale: an earlier round trip of this heartbeat may have written.
     refusals = outbox_refusals(
         agent_id=context.agent_id, key=outgoing.key, text=outgoing.content, now=context.now
     )

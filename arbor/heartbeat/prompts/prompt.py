@@ -28,7 +28,7 @@ from arbor.quotations import Data, RenderedSection
 DEFAULT_WINDOW = 16_384
 DEFAULT_REPLY_TOKENS = 4_096
 #: The share of a small window that the prompt leaves to a further round trip, or to another try after an unreadable reply.
-FURTHER_TURN_SHARE = 0.1
+FURTHER_ROUND_TRIP_SHARE = 0.1
 # Shorter marks could be guessed.
 _NONCE = re.compile(r"[0-9A-Za-z]{16,64}")
 
@@ -97,7 +97,7 @@ def build_prompt(
     most = window - fixed - least_reply(window=window, reply=reply_tokens)
     reserved = 0
     if compact:
-        fixed += int(window * FURTHER_TURN_SHARE)
+        fixed += int(window * FURTHER_ROUND_TRIP_SHARE)
         # A large window has room for these short sections beside the shares; a small one counts them.
         reserved = sum(
             count(section.text) for section in render(situation, nonce) if side_of(section.name) is None

@@ -15,7 +15,7 @@ from arbor.knowledge.merging import SEARCH_KNOWLEDGE, SEARCH_MY_MEMORIES
 from arbor.quotations import Data, line
 
 # The origin of seed 000: ten round trips, the first one included.
-MAX_TURNS = 10
+MAX_ROUND_TRIPS = 10
 #: Characters of all results in the next prompt.
 BROUGHT_LENGTH = 24_000
 #: Characters that each result gets at least, however little room is left.
@@ -33,16 +33,16 @@ MAX_DROPPED = 8
 DROPPED_LENGTH = 300
 
 
-def turns_allowed(*, own: int | None, installed: int) -> int:
+def round_trips_allowed(*, own: int | None, installed: int) -> int:
     """Return the most round trips: one, and the further ones of the agent's policy or the installation."""
     further = installed if own is None else own
-    return min(max(further, 0) + 1, MAX_TURNS)
+    return min(max(further, 0) + 1, MAX_ROUND_TRIPS)
 
 
-def goes_on(situation: Situation, results: Sequence[ActionResult], *, turn: int, most: int) -> bool:
-    """Return whether a further round trip follows: turns, energy and budget are left, a result has a text to read, and the model is not the reflex."""
+def goes_on(situation: Situation, results: Sequence[ActionResult], *, round_trip: int, most: int) -> bool:
+    """Return whether a further round trip follows: round trips, energy and budget are left, a result has a text to read, and the model is not the reflex."""
     return (
-        turn < most
+        round_trip < most
         and not situation.model_is_reflex
         and situation.degradation.may_follow_up
         and situation.energy > 0
@@ -54,7 +54,7 @@ def follow_up_text(
     situation: Situation,
     results: Sequence[ActionResult],
     *,
-    turn: int,
+    round_trip: int,
     most: int,
     nonce: str,
     dropped: Sequence[Dropped] = (),
@@ -72,7 +72,7 @@ def follow_up_text(
             longest = searches if result.action in _SEARCHES else others
             entries.append(f"    {line(result.brought, longest)}")
     return (
-        f"## What your actions brought (turn {turn} of at most {most})\n{Data(nonce).block(entries)}\n\n"
+        f"## What your actions brought (round trip {round_trip} of at most {most})\n{Data(nonce).block(entries)}\n\n"
         f"{_dropped_text(dropped, nonce)}{amount_text(situation.energy, situation.energy_unit)} left."
         f" {_STILL} {_OTHERS_TAKEN if dropped else _TAKEN} {_ANSWER}"
     )
@@ -107,7 +107,7 @@ def within_heartbeat(earlier: Reply | None, reply: Reply) -> tuple[Reply, tuple[
     extra = reply.new_goals[room:]
     if not extra:
         return reply, ()
-    reason = f"at most {MAX_NEW_PER_HEARTBEAT} are taken in a heartbeat, whatever its turns"
+    reason = f"at most {MAX_NEW_PER_HEARTBEAT} are taken in a heartbeat, whatever its round trips"
     dropped = tuple(
         Dropped(path=f"new_goals[{room + index}]", value=goal.title, reason=reason)
         for index, goal in enumerate(extra)

@@ -106,7 +106,7 @@ def act(heartbeat: HeartbeatState) -> Steps[HeartbeatState]:
         result.action == "rest" and result.outcome is ActionOutcome.SUCCESS for result in results
     )
     action_records = [
-        ActionRecord(decision=decision, result=result, turn=max(heartbeat.turn, 1))
+        ActionRecord(decision=decision, result=result, round_trip=max(heartbeat.round_trip, 1))
         for decision, result in zip(heartbeat.decisions, results, strict=True)
     ]
     heartbeat = heartbeat.with_present(

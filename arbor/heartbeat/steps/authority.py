@@ -55,7 +55,7 @@ _NOT_WITHDRAWN = frozenset(
 
 
 def check_grants(heartbeat: HeartbeatState, decision: Decision, used: Sequence[str]) -> Authorization:
-    """Return whether a grant covers an action now; `used`: the grants of earlier actions of the turn."""
+    """Return whether a grant covers an action now; `used`: the grants of earlier actions of the round trip."""
     return explain(_resource(decision), authority=_authority(heartbeat, used), now=heartbeat.now)
 
 
@@ -90,7 +90,7 @@ def sign(heartbeat: HeartbeatState, decisions: Sequence[Decision]) -> SignedRequ
 
 
 def verify(heartbeat: HeartbeatState, decision: Decision, used: Sequence[str]) -> Authorization:
-    """Return whether the action is the one that was signed, in this turn, and a grant covers it now."""
+    """Return whether the action is the one that was signed, in this round trip, and a grant covers it now."""
     done = {record.decision.index for record in heartbeat.earlier.action_records}
     if decision.index in done:
         return Authorization(
@@ -143,7 +143,9 @@ def _resource(decision: Decision) -> str:
 
 
 def _nonce(heartbeat: HeartbeatState, decision: Decision) -> Nonce:
-    return Nonce(heartbeat_id=heartbeat.heartbeat_id, turn=max(heartbeat.turn, 1), index=decision.index)
+    return Nonce(
+        heartbeat_id=heartbeat.heartbeat_id, round_trip=max(heartbeat.round_trip, 1), index=decision.index
+    )
 
 
 def approvals_of(heartbeat: HeartbeatState) -> tuple[ApprovalView, ...]:
@@ -156,7 +158,7 @@ def approvals_of(heartbeat: HeartbeatState) -> tuple[ApprovalView, ...]:
 
 def approved_requests(heartbeat: HeartbeatState) -> list[ApprovalView]:
     """Return the requests that people have approved, the oldest first; in the first round trip only."""
-    if heartbeat.turn > 1:
+    if heartbeat.round_trip > 1:
         return []
     return [approval for approval in approvals_of(heartbeat) if approval.status is ApprovalStatus.APPROVED]
 
@@ -278,7 +280,7 @@ def _new_request(heartbeat: HeartbeatState, decision: Decision) -> NewApproval:
         why=decision.reason,
         goal_id=decision.goal_id,
         intent_id=decision.intent_id,
-        turn=max(heartbeat.turn, 1),
+        round_trip=max(heartbeat.round_trip, 1),
         index=decision.index,
         asked_at=heartbeat.now,
         expires_at=heartbeat.now + APPROVAL_LIFETIME,

@@ -24,7 +24,7 @@ from arbor.heartbeat.results import (
     ActionResult,
     GoalChange,
     GoalChangeKind,
-    TurnRecord,
+    RoundTripRecord,
     finished_or_moved_goals,
     is_effort,
     links_of,
@@ -286,7 +286,7 @@ def _note_memory(heartbeat: HeartbeatState, text: str, day: date | None) -> NewM
     return with_source_of_note(note, situation=heartbeat.situation_now)
 
 
-def _retention(whole: TurnRecord) -> Retention:
+def _retention(whole: RoundTripRecord) -> Retention:
     """Return the retention of a narrative: by what it did to goals, else error if all attempts failed, else task."""
     links = {kind for _, kind in links_of(whole.goal_changes)}
     if links & _LASTING_LINKS:

@@ -15,12 +15,12 @@ from arbor.heartbeat.replies.items import Dropped
 from arbor.heartbeat.replies.parsing import parse_reply
 from arbor.heartbeat.replies.reply import Reply
 from arbor.heartbeat.replies.reply_schema import SCHEMA_NAME, asked_keys
-from arbor.heartbeat.replies.turns import (
+from arbor.heartbeat.replies.round_trips import (
     goes_on,
     merge_replies,
     within_heartbeat,
 )
-from arbor.heartbeat.results import TurnRecord
+from arbor.heartbeat.results import RoundTripRecord
 from arbor.heartbeat.situation import Situation
 from arbor.heartbeat.state import HeartbeatState, PromptParts
 from arbor.heartbeat.steps.windows import (
@@ -76,7 +76,7 @@ def build_the_prompt(heartbeat: HeartbeatState) -> NodeResult[HeartbeatState]:
         prompt=PromptParts(system=prompt.system, user=prompt.user, sections=sections),
         character="",
         mark=heartbeat.nonce,
-        turn=1,
+        round_trip=1,
         model=models[0],
         models_left=list(models[1:]),
         tier=tier.value,
@@ -235,7 +235,12 @@ def parse(heartbeat: HeartbeatState) -> NodeResult[HeartbeatState]:
         reasoning=reply.thinking,
     )
     heartbeat = replace(
-        heartbeat, reply=reply, failure="", unreadable="", invalid_replies=0, turns=max(heartbeat.turn, 1)
+        heartbeat,
+        reply=reply,
+        failure="",
+        unreadable="",
+        invalid_replies=0,
+        round_trips=max(heartbeat.round_trip, 1),
     )
     return NodeResult(state=heartbeat)
 
@@ -244,11 +249,11 @@ def follow_up(heartbeat: HeartbeatState) -> NodeResult[HeartbeatState]:
     """Go on to a further round trip with the results, or end with all round trips merged."""
     if heartbeat.failure:
         return NodeResult(
-            state=_end_at_failure(heartbeat), changed=(f"turn {heartbeat.turn} came to nothing",)
+            state=_end_at_failure(heartbeat), changed=(f"round trip {heartbeat.round_trip} came to nothing",)
         )
     results = heartbeat.present.results
     situation = heartbeat.situation_now
-    if not goes_on(situation, results, turn=heartbeat.turn, most=heartbeat.turns_allowed):
+    if not goes_on(situation, results, round_trip=heartbeat.round_trip, most=heartbeat.round_trips_allowed):
         return NodeResult(state=_merge_round_trips(heartbeat))
     tokens = spent_tokens(heartbeat)
     message, cut = follow_up_message(heartbeat, spent=tokens)
@@ -263,19 +268,19 @@ def follow_up(heartbeat: HeartbeatState) -> NodeResult[HeartbeatState]:
     further = replace(
         heartbeat,
         goes_on=True,
-        turn=heartbeat.turn + 1,
+        round_trip=heartbeat.round_trip + 1,
         answered=heartbeat.call_id,
         follow_up=message,
         conversation_tokens=tokens,
         earlier_reply=merged,
         earlier=heartbeat.whole,
-        present=TurnRecord(),
+        present=RoundTripRecord(),
         reply=None,
         dropped_paths=[],
         decisions=[],
         vectors=_vectors_of_notes(heartbeat, merged),
     )
-    return NodeResult(state=further, changed=(f"goes on to turn {further.turn}",))
+    return NodeResult(state=further, changed=(f"goes on to round trip {further.round_trip}",))
 
 
 def _vectors_of_notes(heartbeat: HeartbeatState, reply: Reply) -> dict[str, list[float]]:
@@ -309,12 +314,14 @@ def _merge_round_trips(heartbeat: HeartbeatState) -> HeartbeatState:
 
 def _end_at_failure(heartbeat: HeartbeatState) -> HeartbeatState:
     """Return the state of the earlier round trips, with the failure of the last one on record."""
-    dropped_turn = Dropped(path=f"turn {heartbeat.turn}", value="", reason=heartbeat.failure)
+    dropped_round_trip = Dropped(
+        path=f"round trip {heartbeat.round_trip}", value="", reason=heartbeat.failure
+    )
     return replace(
         heartbeat,
         goes_on=False,
         failure="",
         unreadable="",
         reply=heartbeat.earlier_reply or Reply(),
-        present=TurnRecord(dropped=[dropped_turn]),
+        present=RoundTripRecord(dropped=[dropped_round_trip]),
     )

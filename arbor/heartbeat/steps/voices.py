@@ -44,7 +44,7 @@ class InnerVoices:
             heartbeat = replace(
                 heartbeat,
                 hard=[*hard_decisions(heartbeat.reply_or_empty, heartbeat.situation)],
-                deliberated=heartbeat.turn,
+                deliberated=heartbeat.round_trip,
             )
             # The views need room beside the conversation so far.
             views = heartbeat.voices * VIEW_LENGTH // CHARACTERS_PER_TOKEN + MESSAGE_OVERHEAD

@@ -15,7 +15,7 @@ from arbor.heartbeat.pacing import next_without_room
 from arbor.heartbeat.prompts.fitting import TRUNCATED, CutContext, no_room_fault
 from arbor.heartbeat.prompts.prompt import retry_note
 from arbor.heartbeat.prompts.token_shares import MIN_REPLY, reply_room, room_of
-from arbor.heartbeat.replies.turns import BROUGHT_LENGTH, follow_up_text
+from arbor.heartbeat.replies.round_trips import BROUGHT_LENGTH, follow_up_text
 from arbor.heartbeat.state import HeartbeatState
 from arbor.models.handles import is_reflex
 from arbor.models.ports import CallPurpose, PromptMessage
@@ -162,8 +162,8 @@ def follow_up_message(heartbeat: HeartbeatState, *, spent: int) -> tuple[str, Cu
         follow_up_text,
         heartbeat.situation_now,
         heartbeat.present.results,
-        turn=heartbeat.turn + 1,
-        most=heartbeat.turns_allowed,
+        round_trip=heartbeat.round_trip + 1,
+        most=heartbeat.round_trips_allowed,
         nonce=heartbeat.mark,
         dropped=heartbeat.present.dropped,
     )

@@ -68,7 +68,7 @@ class HeartbeatTrace(Heartbeat):
 
     tier: str
     #: The round trips to the model.
-    turns: int
+    round_trips: int
     #: Milliseconds in Arbor's own code, without the model.
     own_ms: float
     reasoning: str

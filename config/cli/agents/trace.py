@@ -46,7 +46,7 @@ def trace_of(heartbeat: Heartbeat) -> dict[str, Any]:
         "mode": heartbeat.mode,
         "trigger": heartbeat.trigger,
         "tier": heartbeat.tier,
-        "turns": heartbeat.turns,
+        "round_trips": heartbeat.round_trips,
         "model": heartbeat.model,
         "language_model": bool(heartbeat.model) and not is_reflex(heartbeat.model),
         "slot_at": stamp(heartbeat.slot_at),
@@ -153,7 +153,7 @@ def _head(trace: dict[str, Any]) -> RenderableType:
     ]
     facts = [trace["mode"].replace("_", " ")] if trace["mode"] else []
     if trace["tier"]:
-        round_trips = f", {trace['turns']} round trips" if trace["turns"] > 1 else ""
+        round_trips = f", {trace['round_trips']} round trips" if trace["round_trips"] > 1 else ""
         facts.append(f"{trace['tier']} thinking{round_trips}")
     if trace["energy_start"] is not None:
         end = trace["energy_end"]

@@ -54,13 +54,13 @@ DOUBLED_NOTES = """
 SELECT n.text FROM goals_progressnote n WHERE n.heartbeat_id IS NOT NULL
 GROUP BY n.heartbeat_id, n.goal_id, n.text HAVING count(*) > 1
 """
-# Done heartbeats whose calls or ledger entries are not one for each turn.
+# Done heartbeats whose calls or ledger entries are not one for each round trip.
 CALLS = """
-SELECT a.name, h.number, h.turns, count(DISTINCT c.id), count(l.id), count(DISTINCT l.call_id)
+SELECT a.name, h.number, h.round_trips, count(DISTINCT c.id), count(l.id), count(DISTINCT l.call_id)
 FROM heartbeats_heartbeat h JOIN agents_agent a ON a.id = h.agent_id
 LEFT JOIN calls_externalcall c ON c.heartbeat_id = h.id LEFT JOIN calls_ledgerentry l ON l.call_id = c.id
-WHERE h.status = 'done' GROUP BY a.name, h.number, h.turns
-HAVING count(DISTINCT c.id) <> h.turns OR count(l.id) <> h.turns OR count(DISTINCT l.call_id) <> h.turns
+WHERE h.status = 'done' GROUP BY a.name, h.number, h.round_trips
+HAVING count(DISTINCT c.id) <> h.round_trips OR count(l.id) <> h.round_trips OR count(DISTINCT l.call_id) <> h.round_trips
 """
 # The approved action of each agent: its status, and how often it was executed, had its effect and was audited.
 APPROVALS = """

@@ -73,7 +73,7 @@ def test_a_heartbeat_runs_in_this_process_without_a_fleet(arbor: Arbor, active_v
     assert [step["sequence"] for step in trace["steps"]] == list(range(1, len(trace["steps"]) + 1))
     assert {"observe", "process", "act", "record"} <= {step["node"] for step in trace["steps"]}
     assert [call["status"] for call in trace["calls"]] == ["complete"]
-    assert trace["turns"] == 1
+    assert trace["round_trips"] == 1
     assert trace["tier"] in ("strategic", "standard", "reflex")
     sizes = {section["name"]: section["tokens"] for section in trace["calls"][0]["sections"]}
     assert sizes["world_rules"] > 100

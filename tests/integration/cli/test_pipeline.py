@@ -72,7 +72,7 @@ def test_a_graph_is_read_from_standard_input(arbor: Arbor) -> None:
             "an outcome is one of success, failure, retry, partial",
         ),
         (("run", "--dry", "--mode", "dream"), 2, "'dream' is not one of"),
-        (("run", "--dry", "--set", "turn=two"), 1, "turn must be of type int, like 1, got 'two'"),
+        (("run", "--dry", "--set", "round_trip=two"), 1, "round_trip must be of type int, like 1, got 'two'"),
     ],
 )
 def test_an_invalid_command_explains_its_error(
@@ -112,15 +112,15 @@ def test_a_dry_run_shows_its_path_and_writes_no_row(arbor: Arbor, tmp_path: Path
     assert (printed.code, "exit failed: failure" in printed.out) == (0, True)
 
 
-def test_a_dry_run_starts_at_a_given_turn(arbor: Arbor, tmp_path: Path) -> None:
+def test_a_dry_run_starts_at_a_given_round_trip(arbor: Arbor, tmp_path: Path) -> None:
     replies = tmp_path / "replies.json"
     replies.write_text(json.dumps([{"thinking": "hm", "actions": ["recall"]}, {"thinking": "so"}]))
-    options = ("--reply", str(replies), "--set", "turn=2", "--prefer", "act=done", "--json")
+    options = ("--reply", str(replies), "--set", "round_trip=2", "--prefer", "act=done", "--json")
 
     ran = arbor("ops", "pipeline", "run", "--dry", *options)
 
     assert ran.code == 0, ran.err
-    assert any("goes on to turn 3" in visit["notes"] for visit in ran.json["path"])
+    assert any("goes on to round trip 3" in visit["notes"] for visit in ran.json["path"])
 
 
 def test_a_dry_run_without_an_exit_fails(arbor: Arbor, own: str) -> None:

@@ -173,7 +173,7 @@ _HEARTBEAT_FIELDS = (
     "emotional_valence",
     "arousal",
     "tier",
-    "turns",
+    "round_trips",
     "reason",
     "model",
 )

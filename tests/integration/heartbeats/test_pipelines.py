@@ -49,7 +49,7 @@ def test_a_pipeline_without_a_model_ends_in_one_leg(
     run_heartbeat(fleet, agent)
 
     (heartbeat,) = heartbeats_of(agent)
-    assert (heartbeat.status, heartbeat.turns) == (status, 0)
+    assert (heartbeat.status, heartbeat.round_trips) == (status, 0)
     assert schedule_of(agent).state == ScheduleState.IDLE
     with tenant_transaction(agent.tenant_id):
         heartbeat_ids = [percept.heartbeat_id for percept in Percept.objects.filter(agent_id=agent.id)]

@@ -37,7 +37,7 @@ from tests.support.authority import (
 NOW = datetime(2026, 11, 23, 12, tzinfo=UTC)  # a Monday
 RECALL, EVERY_ACTION = "arbor://actions/execute/recall", "arbor://actions/execute/*"
 PARAMS = {"query": "ferries", "limit": 5}
-NONCE = Nonce(heartbeat_id=UUID(int=3), turn=1, index=0)
+NONCE = Nonce(heartbeat_id=UUID(int=3), round_trip=1, index=0)
 GRANT = grant_of(RECALL)
 
 
@@ -94,7 +94,7 @@ def _by_another_key() -> SignedRequests:
         (lambda: signed_of(resource="arbor://actions/execute/rest"), "body_changed"),
         (lambda: signed_of(body_hash=body_hash({"query": "keys"})), "body_changed"),
         (lambda: signed_of(nonce=replace(NONCE, heartbeat_id=UUID(int=4))), "replayed"),
-        (lambda: signed_of(nonce=replace(NONCE, turn=2)), "replayed"),
+        (lambda: signed_of(nonce=replace(NONCE, round_trip=2)), "replayed"),
         (lambda: signed_of(nonce=replace(NONCE, index=1)), "bad_signature"),
         (lambda: signed_of(at=NOW - timedelta(days=2)), "replayed"),
         (lambda: signed_of(at=NOW + timedelta(hours=1)), "replayed"),
@@ -249,8 +249,8 @@ def test_own_signatures_are_not_verified_again(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_the_cache_of_own_signatures_is_bounded() -> None:
-    for turn in range(requests._SIGNATURES_CACHED + 1):
-        signed_of(nonce=replace(NONCE, turn=turn))
+    for round_trip in range(requests._SIGNATURES_CACHED + 1):
+        signed_of(nonce=replace(NONCE, round_trip=round_trip))
 
     assert len(requests._made) == requests._SIGNATURES_CACHED
 

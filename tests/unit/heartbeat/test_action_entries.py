@@ -39,9 +39,9 @@ def test_read_entries_are_whole_and_in_the_order_of_jsonb() -> None:
 
 def test_entries_of_older_versions_have_the_names_of_today() -> None:
     match = {"boundary": "no_harm", "response": "flag", "why": "it says hurt"}
-    entry = complete_entry({"action": "rest", "crossed": [match]})
-    assert entry["boundary_matches"] == [match]
-    assert entry.keys() == complete_entry({"action": "rest"}).keys()
+    entry = complete_entry({"action": "rest", "crossed": [match], "turn": 2})
+    assert (entry["boundary_matches"], entry["round_trip"]) == ([match], 2)
+    assert entry.keys() == complete_entry({"action": "rest", "round_trip": 2}).keys()
 
 
 def test_entries_share_no_lists() -> None:

@@ -23,7 +23,7 @@ from arbor.heartbeat.inputs import BudgetTerms, Moment, Routing, Selfhood
 from arbor.heartbeat.pacing import ActiveHours, NextHeartbeat, SchedulePolicy
 from arbor.heartbeat.replies.items import Dropped
 from arbor.heartbeat.replies.reply import Reply
-from arbor.heartbeat.results import GoalChange, GoalChangeKind, TurnRecord
+from arbor.heartbeat.results import GoalChange, GoalChangeKind, RoundTripRecord
 from arbor.heartbeat.situation import MemoryView
 from arbor.heartbeat.state import (
     Focus,
@@ -57,7 +57,7 @@ REQUEST = ActionRequest(
     agent="agent_1",
     at=NOW,
     body_hash="00",
-    nonce=Nonce(heartbeat_id=HEARTBEAT, turn=1, index=0),
+    nonce=Nonce(heartbeat_id=HEARTBEAT, round_trip=1, index=0),
 )
 #: A value of each stored field that is not its default.
 FULL: dict[str, Any] = {
@@ -86,14 +86,14 @@ FULL: dict[str, Any] = {
     "missing": {"inquire_deep": "no web"},
     "budget_terms": BudgetTerms(kind="ticks", allowance=32),
     "routing": Routing(own="a/b", tiers={"reflex": ["c/d"]}),
-    "turns_allowed": 3,
+    "round_trips_allowed": 3,
     "idle": "idle",
     "mode": "reflection",
     "model": "a/b",
     "models_left": ["c/d"],
     "tier": "standard",
     "energy_start": 12.5,
-    "turn": 2,
+    "round_trip": 2,
     "asked_tokens": 100,
     "conversation_tokens": 50,
     "call_id": CALL,
@@ -134,15 +134,15 @@ FULL: dict[str, Any] = {
     "tool_calls": [
         ToolCall(place=1, action="mcp.a.b", tool_id=CALL, fingerprint="f", arguments={"deep": [{"x": None}]})
     ],
-    "present": TurnRecord(
+    "present": RoundTripRecord(
         action_records=[action_record_of("recall", verdict=DecisionVerdict.TOO_SOON, cost=1)],
         goal_changes=[GoalChange(kind=GoalChangeKind.PLANNED, title="x", change="y")],
         dropped=[Dropped(path="a", value="b", reason="c")],
         repairs=["d"],
         reasoning="e",
     ),
-    "earlier": TurnRecord(reasoning="before"),
-    "turns": 2,
+    "earlier": RoundTripRecord(reasoning="before"),
+    "round_trips": 2,
     "energy_end": 9.0,
     "narrative": "I rested.",
     "emotional_valence": 0.25,
@@ -202,6 +202,26 @@ def test_boundary_matches_of_older_checkpoints_are_read() -> None:
         orjson.dumps(written), situation=heartbeat.situation, moment_of=lambda _: moment_of()
     )
     assert read.state == heartbeat
+
+
+def test_round_trips_of_older_checkpoints_are_read() -> None:
+    record = replace(action_record_of("recall", cost=1), round_trip=2)
+    heartbeat = heartbeat_of(**{**FULL, "present": RoundTripRecord(action_records=[record])})
+    written = orjson.loads(checkpoint_json(Checkpoint(cursor="think", state=heartbeat)))
+    stored = written["heartbeat"]
+    for part, name, former in (
+        (stored, "round_trip", "turn"),
+        (stored, "round_trips", "turns"),
+        (stored, "round_trips_allowed", "turns_allowed"),
+        (stored["present"]["deeds"][0], "round_trip", "turn"),
+        (stored["signed"]["requests"][0]["nonce"], "round_trip", "turn"),
+    ):
+        part[former] = part.pop(name)
+    read = read_checkpoint(
+        orjson.dumps(written), situation=heartbeat.situation, moment_of=lambda _: moment_of()
+    )
+    assert read.state == heartbeat
+    assert read.state.action_records[0].round_trip == 2
 
 
 def test_counts_of_heartbeats_in_older_checkpoints_are_read() -> None:
@@ -281,5 +301,5 @@ def test_an_incomplete_checkpoint_is_refused() -> None:
 def test_a_heartbeat_state_is_immutable() -> None:
     heartbeat = heartbeat_of()
     with pytest.raises(AttributeError):
-        heartbeat.turn = 1  # type: ignore[misc]
-    assert replace(heartbeat, turn=1) != heartbeat
+        heartbeat.round_trip = 1  # type: ignore[misc]
+    assert replace(heartbeat, round_trip=1) != heartbeat

@@ -41,7 +41,7 @@ from arbor.heartbeat.replies.reply import (
     Reply,
     ReplyPart,
 )
-from arbor.heartbeat.replies.turns import follow_up_text
+from arbor.heartbeat.replies.round_trips import follow_up_text
 from arbor.heartbeat.results import ActionOutcome, action_result
 from arbor.heartbeat.state import HeartbeatState
 from arbor.heartbeat.steps.actions import act
@@ -447,7 +447,7 @@ def test_the_agent_reads_what_was_dropped() -> None:
     line = "goal_updates[0].reason: a reason belongs to a new state, or to progress 1; write a note"
     assert f"Not taken of what I said: {line}." in heartbeat.narrative
     message = follow_up_text(
-        heartbeat.situation, [], turn=2, most=3, nonce=NONCE, dropped=heartbeat.present.dropped
+        heartbeat.situation, [], round_trip=2, most=3, nonce=NONCE, dropped=heartbeat.present.dropped
     )
     assert "## What was not taken of your last answer" in message
     assert line in message

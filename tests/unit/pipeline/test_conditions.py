@@ -66,6 +66,20 @@ def test_a_condition_is_evaluated_as_written(text: str, expected: bool) -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("context.turn>1", True),
+        ("context.turn>2", False),
+        ("context.situation.beat_number=7", True),
+        ("context.idle_beats=0", True),
+    ],
+)
+def test_conditions_with_former_names_are_evaluated(text: str, expected: bool) -> None:
+    context = {"round_trip": 2, "situation": {"heartbeat_number": 7}, "idle_beats": 0, "idle_heartbeats": 9}
+    assert parse_condition(text).is_true(NodeOutcome.SUCCESS, context) is expected
+
+
+@pytest.mark.parametrize(
     "text",
     [
         "success",

@@ -24,7 +24,7 @@ from apps.tenants.statements import fetch
 from arbor.errors import StaleLease
 from arbor.heartbeat.checkpoint import checkpoint_json
 from arbor.heartbeat.needs import Question
-from arbor.heartbeat.results import TurnRecord
+from arbor.heartbeat.results import RoundTripRecord
 from arbor.heartbeat.state import HeartbeatState
 from arbor.ids import uuid7
 from arbor.signals import Signal
@@ -35,7 +35,7 @@ log = structlog.get_logger(__name__)
 ACTIONS_COMMITTED = "its earlier actions remain"
 
 _COLUMNS = """id uuid, agent_id uuid, slot_at timestamptz, trigger text, epoch bigint, status text, step int, number bigint,
-    mode text, energy_start float8, energy_end float8, energy_unit text, reasoning text, dropped jsonb, repairs jsonb, narrative text, emotional_valence float8, arousal float8, tier text, turns int2,
+    mode text, energy_start float8, energy_end float8, energy_unit text, reasoning text, dropped jsonb, repairs jsonb, narrative text, emotional_valence float8, arousal float8, tier text, round_trips int2,
     memory_id uuid, reason text, model text, own_ms float8, elapsed_ms float8, started_at timestamptz,
     ended_at timestamptz, known bool"""
 _NAMES = ", ".join(column.split()[0] for column in _COLUMNS.split(","))
@@ -317,7 +317,7 @@ def _rows(endings: Sequence[_Ending]) -> dict[str, Any]:
     }
 
 
-def _record(heartbeat: HeartbeatState, whole: TurnRecord) -> dict[str, Any]:
+def _record(heartbeat: HeartbeatState, whole: RoundTripRecord) -> dict[str, Any]:
     """Return the columns of the heartbeat's record that are not packed."""
     return {
         "number": 0 if heartbeat.idle else heartbeat.situation.heartbeat_number,
@@ -332,7 +332,7 @@ def _record(heartbeat: HeartbeatState, whole: TurnRecord) -> dict[str, Any]:
         "emotional_valence": heartbeat.emotional_valence,
         "arousal": heartbeat.arousal,
         "tier": heartbeat.tier,
-        "turns": heartbeat.turns,
+        "round_trips": heartbeat.round_trips,
         "memory_id": heartbeat.memory_id,
         "model": "" if heartbeat.idle else heartbeat.model,
     }

@@ -47,7 +47,7 @@ from arbor.heartbeat.budgets import BudgetKind
 from arbor.heartbeat.checkpoint import read_checkpoint
 from arbor.heartbeat.effects import AuditNote, Effects
 from arbor.heartbeat.inputs import BudgetTerms, Moment, Routing, Rules, Selfhood
-from arbor.heartbeat.replies.turns import turns_allowed
+from arbor.heartbeat.replies.round_trips import round_trips_allowed
 from arbor.heartbeat.situation import Situation
 from arbor.heartbeat.state import HeartbeatState
 from arbor.heartbeat.state_merge import FoundState
@@ -207,7 +207,9 @@ def _new_heartbeat(member: LeasedHeartbeat, columns: _Columns, rules: Rules, now
             tiers=columns["tier_models"] or {},
             ratios=columns["token_ratios"] or {},
         ),
-        turns_allowed=turns_allowed(own=columns["follow_ups"], installed=settings.ARBOR_FOLLOW_UPS),
+        round_trips_allowed=round_trips_allowed(
+            own=columns["follow_ups"], installed=settings.ARBOR_FOLLOW_UPS
+        ),
         # Without a policy, the column is null.
         voices=columns["voices"] or 0,
         character=character,

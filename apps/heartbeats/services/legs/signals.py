@@ -59,7 +59,7 @@ def step_signal(member: LeasedHeartbeat) -> Signal:
         member.heartbeat_id,
         mode=heartbeat.mode,
         purpose=suspension.kind,
-        turn=heartbeat.turn,
+        round_trip=heartbeat.round_trip,
         steps=len(member.steps),
     )
 
@@ -74,7 +74,7 @@ def end_signal(member: LeasedHeartbeat, status: HeartbeatStatus, heartbeat: Hear
         trigger=member.trigger,
         mode=heartbeat.mode if heartbeat else "",
         number=heartbeat.situation.heartbeat_number if heartbeat and not heartbeat.idle else 0,
-        turns=heartbeat.turns if heartbeat else 0,
+        round_trips=heartbeat.round_trips if heartbeat else 0,
         actions=len(heartbeat.whole.action_records) if heartbeat else 0,
         energy=heartbeat.energy_end if heartbeat else None,
     )

@@ -28,7 +28,7 @@ DIGESTS = f"""
 SELECT h.id, h.agent_id, substring(sha256(convert_to(jsonb_build_array(
     h.id, h.agent_id, extract(epoch FROM h.slot_at), h.trigger, h.number, h.status, h.mode,
     h.energy_start, h.energy_end, h.energy_unit, encode(sha256(h.situation), 'hex'), h.reasoning,
-    {AS_SEALED.format(column="actions")}, {AS_SEALED.format(column="goal_changes")}, h.dropped, h.repairs, h.narrative, h.emotional_valence, h.arousal, h.tier, h.turns, h.reason, h.model,
+    {AS_SEALED.format(column="actions")}, {AS_SEALED.format(column="goal_changes")}, h.dropped, h.repairs, h.narrative, h.emotional_valence, h.arousal, h.tier, h.round_trips, h.reason, h.model,
     encode(sha256(h.trace), 'hex'), extract(epoch FROM h.started_at), extract(epoch FROM h.ended_at)
 )::text, 'UTF8')) FROM 1 FOR {ROW_DIGEST_BYTES})
 FROM heartbeats_heartbeat h

@@ -51,7 +51,9 @@ def _set_policy(agent: Agent, **values: Any) -> None:
         )
 
 
-def test_recalled_memories_are_read_in_the_next_turn(agent: Agent, fleet: Fleet, scripted: Script) -> None:
+def test_recalled_memories_are_read_in_the_next_round_trip(
+    agent: Agent, fleet: Fleet, scripted: Script
+) -> None:
     note = {"action": "remember", "params": {"content": "Ines keeps the light.", "type": "semantic"}}
     model = scripted(
         reply_of(_recall(), thinking="Who was it?"), reply_of(note, thinking="Ines it is."), REST
@@ -66,9 +68,9 @@ def test_recalled_memories_are_read_in_the_next_turn(agent: Agent, fleet: Fleet,
     results = second.messages[2].content
     assert f"<data-{mark}>" in results
     assert "The lighthouse keeper is called Ines." in results
-    assert "(turn 2 of at most 10)" in results
-    assert (heartbeat.status, heartbeat.turns) == (HeartbeatStatus.DONE, 2)
-    assert [(action["action"], action.get("turn")) for action in heartbeat.actions] == [
+    assert "(round trip 2 of at most 10)" in results
+    assert (heartbeat.status, heartbeat.round_trips) == (HeartbeatStatus.DONE, 2)
+    assert [(action["action"], action.get("round_trip")) for action in heartbeat.actions] == [
         ("recall", None),
         ("remember", 2),
     ]
@@ -104,7 +106,7 @@ def test_the_situation_is_stored_once_and_no_vector_of_this_process(
     assert stored.embedding is not None
 
 
-def test_a_long_memory_is_cut_in_a_further_turn(agent: Agent, fleet: Fleet, scripted: Script) -> None:
+def test_a_long_memory_is_cut_in_a_further_round_trip(agent: Agent, fleet: Fleet, scripted: Script) -> None:
     store_memory(agent, "Who keeps the lighthouse? " + "fog " * 1_000)
     model = scripted(reply_of(_recall()), REST)
 
@@ -121,7 +123,7 @@ def test_the_energy_of_all_turns_is_spent_once(agent: Agent, fleet: Fleet, scrip
 
     heartbeat = run_at_once(fleet, agent)
 
-    assert (heartbeat.energy_start, heartbeat.energy_end, heartbeat.turns) == (20.0, 18.0, 3)
+    assert (heartbeat.energy_start, heartbeat.energy_end, heartbeat.round_trips) == (20.0, 18.0, 3)
     assert "I spent 2 energy and have 18 left." in heartbeat.narrative
     assert heartbeat.situation["energy"] == 20.0
     with tenant_transaction(agent.tenant_id):
@@ -161,31 +163,33 @@ def test_each_turns_items_are_applied_once(agent: Agent, fleet: Fleet, scripted:
     assert [(item["path"], item["value"]) for item in heartbeat.dropped] == [("new_goals[1]", "Sail")]
 
 
-def test_a_heartbeat_ends_after_ten_turns(agent: Agent, fleet: Fleet, scripted: Script) -> None:
+def test_a_heartbeat_ends_after_ten_round_trips(agent: Agent, fleet: Fleet, scripted: Script) -> None:
     model = scripted(reply_of(_recall()), repeat=True)
 
     heartbeat = run_at_once(fleet, agent)
 
-    assert (len(model.requests), heartbeat.turns, heartbeat.status) == (10, 10, HeartbeatStatus.DONE)
+    assert (len(model.requests), heartbeat.round_trips, heartbeat.status) == (10, 10, HeartbeatStatus.DONE)
     assert heartbeat.energy_end == 10.0
 
 
-@pytest.mark.parametrize(("own", "installed", "turns"), [(0, 9, 1), (2, 9, 3), (None, 0, 1), (None, 1, 2)])
-def test_the_policy_and_the_installation_limit_the_turns(
+@pytest.mark.parametrize(
+    ("own", "installed", "round_trips"), [(0, 9, 1), (2, 9, 3), (None, 0, 1), (None, 1, 2)]
+)
+def test_the_policy_and_the_installation_limit_the_round_trips(
     agent: Agent,
     fleet: Fleet,
     scripted: Script,
     settings: Any,
     own: int | None,
     installed: int,
-    turns: int,
+    round_trips: int,
 ) -> None:
     settings.ARBOR_FOLLOW_UPS = installed
     _set_policy(agent, follow_ups=own)
     model = scripted(reply_of(_recall()), repeat=True)
 
-    assert run_at_once(fleet, agent).turns == turns
-    assert len(model.requests) == turns
+    assert run_at_once(fleet, agent).round_trips == round_trips
+    assert len(model.requests) == round_trips
 
 
 def test_a_reply_without_results_to_read_ends_the_heartbeat(
@@ -193,7 +197,7 @@ def test_a_reply_without_results_to_read_ends_the_heartbeat(
 ) -> None:
     model = scripted(REST)
 
-    assert run_at_once(fleet, agent).turns == 1
+    assert run_at_once(fleet, agent).round_trips == 1
     assert len(model.requests) == 1
 
 
@@ -211,7 +215,7 @@ def test_a_worker_that_dies_between_two_turns_repeats_neither(
     fleet.run()
 
     (heartbeat,) = heartbeats_of(agent)
-    assert (heartbeat.status, heartbeat.turns, len(model.requests)) == (HeartbeatStatus.DONE, 2, 2)
+    assert (heartbeat.status, heartbeat.round_trips, len(model.requests)) == (HeartbeatStatus.DONE, 2, 2)
     assert [action["action"] for action in heartbeat.actions] == ["recall"]
     assert heartbeat.energy_end == 19.0
     with tenant_transaction(agent.tenant_id):
@@ -233,9 +237,9 @@ def test_a_failed_further_turn_keeps_the_effects_of_the_first(
 
     heartbeat = run_at_once(fleet, agent)
 
-    assert (heartbeat.status, heartbeat.turns, heartbeat.reason) == (HeartbeatStatus.DONE, 1, "")
+    assert (heartbeat.status, heartbeat.round_trips, heartbeat.reason) == (HeartbeatStatus.DONE, 1, "")
     assert [action["action"] for action in heartbeat.actions] == ["recall"]
-    assert heartbeat.dropped[-1]["path"] == "turn 2"
+    assert heartbeat.dropped[-1]["path"] == "round trip 2"
     assert "Who was it?" in heartbeat.narrative
     with tenant_transaction(agent.tenant_id):
         state = AgentState.objects.get(agent_id=agent.id)
@@ -252,7 +256,7 @@ def test_an_unreadable_further_turn_is_retried_with_its_history(
     roles = [message.role for message in model.requests[2].messages]
     assert roles == ["user", "assistant", "user", "assistant", "user"]
     assert "could not be read" in model.requests[2].messages[-1].content
-    assert (heartbeat.turns, heartbeat.status) == (2, HeartbeatStatus.DONE)
+    assert (heartbeat.round_trips, heartbeat.status) == (2, HeartbeatStatus.DONE)
 
 
 # --- Tiers ---------------------------------------------------------------------------------------------

@@ -62,7 +62,7 @@ def test_several_turns_for_one_goal_count_as_one_heartbeat(
     first = action_for(reef.id, "remember", content="Twelve fathoms at the north end.")
     again = action_for(reef.id, "remember", content="Nine at the south end.")
     run_replies(reply_of(actions=[first, action_of("observe")]), reply_of(actions=[again]))
-    assert last_done(agent).turns == 2
+    assert last_done(agent).round_trips == 2
     assert [change["kind"] for change in last_done(agent).goal_changes] == ["progressed"]
     with tenant_transaction(agent.tenant_id):
         assert Goal.objects.get(id=reef.id).effort == 1
@@ -144,7 +144,7 @@ def test_work_for_a_goal_counts_though_its_step_is_closed(
         assert GoalMemoryLink.objects.filter(goal=goals[1]).exists()
 
 
-def test_review_goals_shows_every_open_goal_to_a_further_turn(
+def test_review_goals_shows_every_open_goal_to_a_further_round_trip(
     fleet: Fleet, agent: Agent, goals: tuple[Goal, Goal], scripted: Script
 ) -> None:
     titles = ("Name the islands", "Draw the currents", "Count the seals", "Mend the boat", "Learn the stars")
@@ -182,7 +182,7 @@ def test_review_goals_shows_every_open_goal_to_a_further_turn(
     assert (states[sixth.id], states[some_day.id]) == (GoalState.ACTIVE, GoalState.QUEUED)
 
 
-def test_a_review_shows_the_goals_brainstormed_in_the_same_turn(
+def test_a_review_shows_the_goals_brainstormed_in_the_same_round_trip(
     fleet: Fleet, agent: Agent, goals: tuple[Goal, Goal], scripted: Script
 ) -> None:
     ideas = [{"title": "Name the islands"}, {"title": "Draw the currents", "state": "backburner"}]

@@ -83,7 +83,7 @@ def test_a_step_named_by_another_action_completes_a_round_trip_later(
     step = _plan_step(run_replies, goals[1], "synthesize", "write the report")
     report = reply_of(actions=[action_of("synthesize", step.id, **REPORT)])
     run_replies(reply_of(actions=[action_of("observe", step.id)]), report)
-    assert last_done(agent).turns == 2
+    assert last_done(agent).round_trips == 2
     assert _progress(step) == (IntentStatus.COMPLETED, 1, 1, None)
 
 

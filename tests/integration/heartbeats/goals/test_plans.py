@@ -320,17 +320,23 @@ def test_a_heartbeat_without_goal_work_adds_no_effort(
 def test_an_intent_tried_and_then_blocked_keeps_its_attempt(
     run_replies: RunReplies, agent: Agent, goals: tuple[Goal, Goal], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    intent = _run_turns(run_replies, agent, goals, monkeypatch, ActionOutcome.FAILURE, ActionOutcome.BLOCKED)
+    intent = _run_round_trips(
+        run_replies, agent, goals, monkeypatch, ActionOutcome.FAILURE, ActionOutcome.BLOCKED
+    )
     assert (intent.status, intent.attempts, intent.ticks_used) == (IntentStatus.PENDING, 1, 1)
 
 
 def test_an_intent_blocked_and_then_tried_uses_one_tick(
     run_replies: RunReplies, agent: Agent, goals: tuple[Goal, Goal], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    intent = _run_turns(run_replies, agent, goals, monkeypatch, ActionOutcome.BLOCKED, ActionOutcome.FAILURE)
+    intent = _run_round_trips(
+        run_replies, agent, goals, monkeypatch, ActionOutcome.BLOCKED, ActionOutcome.FAILURE
+    )
     assert (intent.status, intent.attempts, intent.ticks_used) == (IntentStatus.PENDING, 1, 1)
     # A heartbeat in which the intent is only blocked adds neither.
-    intent = _run_turns(run_replies, agent, goals, monkeypatch, ActionOutcome.BLOCKED, ActionOutcome.BLOCKED)
+    intent = _run_round_trips(
+        run_replies, agent, goals, monkeypatch, ActionOutcome.BLOCKED, ActionOutcome.BLOCKED
+    )
     assert (intent.status, intent.attempts, intent.ticks_used) == (IntentStatus.PENDING, 1, 1)
 
 
@@ -338,13 +344,13 @@ def test_an_unknown_action_between_two_tries_uses_no_further_tick(
     run_replies: RunReplies, agent: Agent, goals: tuple[Goal, Goal], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     failed = ActionOutcome.FAILURE
-    intent = _run_turns(
+    intent = _run_round_trips(
         run_replies, agent, goals, monkeypatch, failed, failed, names=("recall", "fly", "recall")
     )
     assert (intent.status, intent.attempts, intent.ticks_used) == (IntentStatus.PENDING, 2, 1)
 
 
-def _run_turns(
+def _run_round_trips(
     run_replies: RunReplies,
     agent: Agent,
     goals: tuple[Goal, Goal],
@@ -352,7 +358,7 @@ def _run_turns(
     *outcomes: ActionOutcome,
     names: Sequence[str] = ("recall", "recall"),
 ) -> Intent:
-    """Plan a step, and run one heartbeat with an action for its intent in each turn; return the intent.
+    """Plan a step, and run one heartbeat with an action for its intent in each round trip; return the intent.
 
     The recalls for the intent have the given outcomes, in order.
     """
@@ -376,7 +382,7 @@ def _run_turns(
         *(reply_of(actions=[*pair]) for pair in zip(named, recalls, strict=False)),
         reply_of(actions=named[-1:]),
     )
-    assert last_done(agent).turns == len(names)
+    assert last_done(agent).round_trips == len(names)
     with tenant_transaction(agent.tenant_id):
         intent.refresh_from_db()
     return intent

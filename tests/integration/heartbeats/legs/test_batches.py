@@ -127,7 +127,7 @@ def test_a_batch_ends_as_its_heartbeats_would_one_by_one(
     # The batch has failed heartbeats, heartbeats of several round trips, and heartbeats with dropped items.
     heartbeats = batch.heartbeats()
     assert {heartbeat.status for heartbeat in heartbeats} >= {DONE, FAILED}
-    assert max(heartbeat.turns for heartbeat in heartbeats) > 1
+    assert max(heartbeat.round_trips for heartbeat in heartbeats) > 1
     assert any(heartbeat.dropped for heartbeat in heartbeats)
     for batched, single in zip(batch.agents, singly.agents, strict=True):
         assert batched.name == single.name

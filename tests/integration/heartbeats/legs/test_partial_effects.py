@@ -56,7 +56,7 @@ def test_a_fault_in_a_further_turn_keeps_the_effects_of_the_first(
     scripted(reply_of(RECALL, thinking="Who was it?"), reply_of(RECALL))
 
     def act_once(heartbeat: HeartbeatState) -> Any:
-        if heartbeat.turn > 1:
+        if heartbeat.round_trip > 1:
             raise ZeroDivisionError("on purpose")
         return act(heartbeat)
 
@@ -90,7 +90,7 @@ def test_workers_lost_during_an_inquiry_keep_its_cost(
     assert [action["action"] for action in heartbeat.actions] == ["inquire_shallow"]
 
 
-def test_a_fault_during_a_further_inquiry_keeps_both_turns(
+def test_a_fault_during_a_further_inquiry_keeps_both_round_trips(
     agent: Agent, fleet: Fleet, scripted: Script, the_web: Web, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scripted(reply_of(RECALL, thinking="Who was it?"), reply_inquiring())
@@ -100,7 +100,7 @@ def test_a_fault_during_a_further_inquiry_keeps_both_turns(
 
     heartbeat = _assert_partial_effects(agent, spent=4)
     assert [action["action"] for action in heartbeat.actions] == ["recall", "inquire_shallow"]
-    assert (heartbeat.reasoning, heartbeat.turns) == ("Who was it?", 2)
+    assert (heartbeat.reasoning, heartbeat.round_trips) == ("Who was it?", 2)
 
 
 def test_a_visit_limit_after_the_actions_keeps_their_effects(

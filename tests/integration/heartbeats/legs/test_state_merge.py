@@ -173,7 +173,7 @@ def test_energy_added_at_any_turn_counts_once(pending: PendingHeartbeat, given_i
             pending.resume()
     heartbeat = pending.finish()
 
-    assert (heartbeat.turns, heartbeat.energy_start, heartbeat.energy_end) == (3, 10.0, 8.0)
+    assert (heartbeat.round_trips, heartbeat.energy_start, heartbeat.energy_end) == (3, 10.0, 8.0)
     assert pending.state.energy == 8.0 + 1.5 * len(given_in)
 
 
@@ -363,7 +363,7 @@ def test_a_model_changed_during_a_heartbeat_applies_to_the_next_one(
     with tenant_transaction(pending.agent.tenant_id):
         Agent.objects.filter(id=pending.agent.id).update(model="openai/other")
     heartbeat = pending.finish()
-    assert (heartbeat.turns, heartbeat.model) == (2, model.handle)
+    assert (heartbeat.round_trips, heartbeat.model) == (2, model.handle)
     assert handles == [model.handle] * 2
 
 

@@ -18,7 +18,7 @@ from arbor.heartbeat.prompts.prompt import build_prompt
 from arbor.heartbeat.prompts.questions import request_of
 from arbor.heartbeat.replay import RecordedHeartbeat, prompt_of, replay
 from arbor.heartbeat.replies.reply import COMMON_KEYS, Reply
-from arbor.heartbeat.results import TurnRecord
+from arbor.heartbeat.results import RoundTripRecord
 from arbor.heartbeat.situation import Environment, LastHeartbeat, Mode, Notice, NoticeKind, Situation
 from arbor.heartbeat.state import HeartbeatState
 from arbor.heartbeat.steps.round_trips import Think, build_the_prompt, follow_up
@@ -259,7 +259,7 @@ def test_a_window_without_room_for_a_full_prompt_is_small(window: int, reply: in
 
 
 def test_a_small_window_has_room_for_a_further_turn() -> None:
-    heartbeat, _ = ask_model(8_192, turns_allowed=3)
+    heartbeat, _ = ask_model(8_192, round_trips_allowed=3)
     found = "\n".join(DETAIL for _ in range(20))
     result = Answers().run(follow_up(after_recall(heartbeat, found)))
 
@@ -273,7 +273,7 @@ def after_recall(heartbeat: HeartbeatState, brought: str) -> HeartbeatState:
         heartbeat,
         reply=Reply(thinking="hm"),
         reply_text='{"thinking": "hm"}',
-        present=TurnRecord(action_records=[action_record_of("recall", brought=brought)]),
+        present=RoundTripRecord(action_records=[action_record_of("recall", brought=brought)]),
     )
 
 

@@ -16,7 +16,7 @@ from arbor.heartbeat.actions import ACTIONS
 from arbor.heartbeat.decision import Decision, DecisionVerdict
 from arbor.heartbeat.inputs import BudgetTerms
 from arbor.heartbeat.needs import Materials, OpenBacklog, PartialRecalls, PlacedMemories, Placing, Service
-from arbor.heartbeat.results import ActionOutcome, GoalChange, GoalChangeKind, TurnRecord, action_result
+from arbor.heartbeat.results import ActionOutcome, GoalChange, GoalChangeKind, RoundTripRecord, action_result
 from arbor.heartbeat.state import HeartbeatState
 from arbor.heartbeat.steps.actions import ACTS, RECALLED_LENGTH, act
 from arbor.memory.recall.recall_request import RecallRequest
@@ -44,7 +44,7 @@ STRANGERS_WORD = Evidence(trust=0.575, speaker=Source(kind="memory", reference="
 
 def run_actions(*decisions: Decision, answers: Answers | None = None, **changes: Any) -> HeartbeatState:
     numbered = [decision.model_copy(update={"index": place}) for place, decision in enumerate(decisions)]
-    values: dict[str, Any] = {"decisions": numbered, "turn": 1, "embedding_model": MODEL, **changes}
+    values: dict[str, Any] = {"decisions": numbered, "round_trip": 1, "embedding_model": MODEL, **changes}
     return (answers or Answers()).run(act(signed(heartbeat_of(**values)))).state
 
 
@@ -72,7 +72,7 @@ def test_results_are_in_order_and_energy_is_spent_on_what_ran() -> None:
     assert heartbeat.energy_end == heartbeat.state.energy == 9.0
     assert (heartbeat.rests, heartbeat.has_acted) == (1, True)
     assert [record.to_json()["verdict"] for record in heartbeat.action_records] == ["run", "unknown", "run"]
-    assert "turn" not in heartbeat.action_records[0].to_json()
+    assert "round_trip" not in heartbeat.action_records[0].to_json()
 
 
 @pytest.mark.parametrize(
@@ -96,8 +96,8 @@ def test_actions_change_only_the_columns_of_their_budget(
 
 def test_actions_of_a_later_turn_carry_its_number() -> None:
     before = GoalChange(kind=GoalChangeKind.PLANNED, title="x", change="y")
-    heartbeat = run_actions(permitted("rest"), turn=2, present=TurnRecord(goal_changes=[before]))
-    assert heartbeat.action_records[0].to_json()["turn"] == 2
+    heartbeat = run_actions(permitted("rest"), round_trip=2, present=RoundTripRecord(goal_changes=[before]))
+    assert heartbeat.action_records[0].to_json()["round_trip"] == 2
     assert heartbeat.present.goal_changes == [before]
 
 

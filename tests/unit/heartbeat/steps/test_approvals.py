@@ -72,7 +72,7 @@ def heartbeat_with(
     """Return a heartbeat whose reply proposes a recall with each of these parameters."""
     proposed = [ProposedAction(action="recall", params=params, reasoning="to know") for params in recalls]
     moment = moment_of(rules=rules, authority=replace(EVERYTHING, modes=profile, approvals=approvals))
-    return heartbeat_of(moment=moment, reply=Reply(actions=proposed), **({"turn": 1} | changes))
+    return heartbeat_of(moment=moment, reply=Reply(actions=proposed), **({"round_trip": 1} | changes))
 
 
 def verdicts(heartbeat: HeartbeatState) -> list[str]:
@@ -130,7 +130,7 @@ def test_approved_action_runs_once() -> None:
     approved = approval_of(ApprovalStatus.APPROVED)
     assert verdicts(heartbeat_with(RECALL, approvals=(approved,))) == ["run", "too_many"]
     # A later round trip executes nothing that is not in its reply.
-    assert verdicts(heartbeat_with(approvals=(approved,), turn=2)) == []
+    assert verdicts(heartbeat_with(approvals=(approved,), round_trip=2)) == []
 
 
 @pytest.mark.parametrize(
@@ -212,7 +212,7 @@ def test_model_limits_trust(handle: str) -> None:
     reply = Reply(
         actions=[ProposedAction(action="inquire_shallow", params={"question": "tides", "queries": ["tides"]})]
     )
-    heartbeat = heartbeat_of(moment=moment_of(rules=rules), reply=reply, turn=1)
+    heartbeat = heartbeat_of(moment=moment_of(rules=rules), reply=reply, round_trip=1)
 
     assert verdicts(heartbeat) == ["awaits_approval"]
     assert verdicts(replace(heartbeat, model="anthropic/large")) == ["run"]

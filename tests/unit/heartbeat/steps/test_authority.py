@@ -13,7 +13,7 @@ from arbor.authority.constraints import Constraints
 from arbor.authority.grants import ACTION_PREFIX
 from arbor.errors import SealBroken
 from arbor.heartbeat.replies.reply import ProposedAction, Reply
-from arbor.heartbeat.results import TurnRecord
+from arbor.heartbeat.results import RoundTripRecord
 from arbor.heartbeat.state import HeartbeatState
 from arbor.heartbeat.steps.actions import act
 from arbor.heartbeat.steps.decisions import decide
@@ -32,7 +32,7 @@ REST = ACTION_PREFIX + "rest"
 def heartbeat_after_decide(*actions: str, **changes: Any) -> HeartbeatState:
     """Return a heartbeat that has decided to do these actions."""
     reply = Reply(actions=[ProposedAction(action=name) for name in actions])
-    values: dict[str, Any] = {"moment": permitting("rest"), "reply": reply, "turn": 1}
+    values: dict[str, Any] = {"moment": permitting("rest"), "reply": reply, "round_trip": 1}
     return Answers().run(decide(heartbeat_of(**(values | changes)))).state
 
 
@@ -44,7 +44,7 @@ def test_a_decided_action_is_signed_and_runs_under_its_grant() -> None:
     heartbeat = heartbeat_after_decide("rest", "recall")
     assert heartbeat.signed is not None
     (request,) = heartbeat.signed.requests
-    assert (request.resource, request.nonce.turn, request.nonce.index) == (REST, 1, 0)
+    assert (request.resource, request.nonce.round_trip, request.nonce.index) == (REST, 1, 0)
     heartbeat = run_act(heartbeat)
     assert [record.decision.verdict for record in heartbeat.action_records] == ["run", "not_authorized"]
     assert heartbeat.action_records[0].decision.capability_id == grants_of("rest")[0].id
@@ -73,10 +73,10 @@ def _with_grants(*actions: str) -> Callable[[HeartbeatState], HeartbeatState]:
         (_other_action, "request.refused", "body_changed"),
         (lambda heartbeat: replace(heartbeat, signed=None), "request.refused", "bad_signature"),
         (lambda heartbeat: replace(heartbeat, heartbeat_id=UUID(int=9)), "request.refused", "replayed"),
-        (lambda heartbeat: replace(heartbeat, turn=2), "request.refused", "replayed"),
+        (lambda heartbeat: replace(heartbeat, round_trip=2), "request.refused", "replayed"),
         (
             lambda heartbeat: replace(
-                heartbeat, earlier=TurnRecord(action_records=[action_record_of("rest")])
+                heartbeat, earlier=RoundTripRecord(action_records=[action_record_of("rest")])
             ),
             "request.refused",
             "replayed",

@@ -15,7 +15,7 @@ from arbor.goals.values import GoalLayer, GoalSource, GoalState
 from arbor.heartbeat.decision import Decision, DecisionVerdict
 from arbor.heartbeat.needs import OpenBacklog
 from arbor.heartbeat.replies.reply import Decomposition, GoalUpdate, Intention, ProposedGoal, Reply
-from arbor.heartbeat.results import ActionOutcome, GoalChange, GoalChangeKind, TurnRecord
+from arbor.heartbeat.results import ActionOutcome, GoalChange, GoalChangeKind, RoundTripRecord
 from arbor.heartbeat.state import HeartbeatState
 from arbor.heartbeat.steps.backlog import goals, inject_goals, store_decompositions
 from arbor.heartbeat.usage import BudgetLevel
@@ -137,7 +137,7 @@ def test_a_heartbeat_without_plans_or_intents_loads_no_backlog() -> None:
         store_decompositions, heartbeat_of(decisions=[refused], counted=["x"], reply=Reply()), None
     )
     assert answers.needs == []
-    # This turn counts no intent, although an earlier turn counted one.
+    # This round trip counts no intent, although an earlier round trip counted one.
     assert heartbeat.counted == []
 
 
@@ -145,7 +145,7 @@ def test_a_heartbeat_without_plans_or_intents_loads_no_backlog() -> None:
     ("is_served", "status", "locked", "ticks", "counted"),
     [
         (False, IntentStatus.PENDING, True, 1, True),
-        # An earlier turn of the heartbeat counted the intent.
+        # An earlier round trip of the heartbeat counted the intent.
         (True, IntentStatus.PENDING, True, 0, False),
         (False, IntentStatus.COMPLETED, False, 0, True),
     ],
@@ -219,7 +219,7 @@ def run_goals(*records: Any, intents: Any = (), **changes: Any) -> tuple[Heartbe
             intent.status, intent.locked_by, intent.ticks_used = IntentStatus.LOCKED, HEARTBEAT, 1
     backlog = backlog_of(goal_row("reef"), intents=intents)
     values: dict[str, Any] = {
-        "present": TurnRecord(action_records=list(records)),
+        "present": RoundTripRecord(action_records=list(records)),
         "served": keys,
         "counted": keys,
         "reply": Reply(),
@@ -262,7 +262,7 @@ def test_an_intent_ends_as_its_action_did(
 
     assert (intent.status, intent.attempts, intent.ticks_used) == (status, attempts, ticks)
     assert [kind for _, kind in changes_of(heartbeat)] == kinds
-    # A later turn may count an intent that was released untried.
+    # A later round trip may count an intent that was released untried.
     assert heartbeat.served == ([] if ticks == 0 else [str(intent.id)])
 
 
@@ -325,7 +325,9 @@ def test_actions_for_one_goal_count_as_one_progress() -> None:
 def test_a_goal_that_an_earlier_turn_served_is_not_counted_again() -> None:
     before = GoalChange(goal_id=str(REEF.id), title=REEF.title, kind=GoalChangeKind.PROGRESSED, change="x")
     heartbeat, backlog = run_goals(
-        action_record_of("recall", goal_id=str(REEF.id)), earlier=TurnRecord(goal_changes=[before]), turn=2
+        action_record_of("recall", goal_id=str(REEF.id)),
+        earlier=RoundTripRecord(goal_changes=[before]),
+        round_trip=2,
     )
     assert (changes_of(heartbeat), backlog.goal(REEF.id).effort) == ([], 0)
 
@@ -407,7 +409,9 @@ def test_a_reply_adds_goals_and_lists_refused_ones() -> None:
 
 
 def test_a_heartbeat_that_changes_no_goal_loads_no_backlog() -> None:
-    heartbeat = heartbeat_of(present=TurnRecord(action_records=[action_record_of("recall")]), reply=Reply())
+    heartbeat = heartbeat_of(
+        present=RoundTripRecord(action_records=[action_record_of("recall")]), reply=Reply()
+    )
     same, answers = run_with_backlog(goals, heartbeat, None)
     assert (same is heartbeat, answers.needs) == (True, [])
 

@@ -11,7 +11,7 @@ from arbor.heartbeat.decision import DecisionVerdict
 from arbor.heartbeat.inputs import BudgetTerms, Selfhood
 from arbor.heartbeat.needs import Embedding
 from arbor.heartbeat.replies.reply import MemoryNote, ProposedAction, Reply
-from arbor.heartbeat.results import TurnRecord
+from arbor.heartbeat.results import RoundTripRecord
 from arbor.heartbeat.situation import Environment
 from arbor.heartbeat.state import HeartbeatState
 from arbor.heartbeat.steps.decisions import decide, embed
@@ -81,8 +81,8 @@ def test_an_action_runs_only_if_it_passes_every_check(heartbeat: HeartbeatState,
 
 
 def test_a_further_turn_continues_the_numbers_of_actions() -> None:
-    earlier = TurnRecord(action_records=[action_record_of("recall"), action_record_of("rest", index=1)])
-    heartbeat = heartbeat_with_actions(QUERY, QUERY, earlier=earlier, turn=2)
+    earlier = RoundTripRecord(action_records=[action_record_of("recall"), action_record_of("rest", index=1)])
+    heartbeat = heartbeat_with_actions(QUERY, QUERY, earlier=earlier, round_trip=2)
     assert [decision.index for decision in Answers().run(decide(heartbeat)).state.decisions] == [2, 3]
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from arbor.heartbeat.replies.items import Dropped
 from arbor.heartbeat.replies.reply import MemoryNote, Reply
-from arbor.heartbeat.results import TurnRecord
+from arbor.heartbeat.results import RoundTripRecord
 from arbor.heartbeat.state import HeartbeatState
 from arbor.heartbeat.steps.round_trips import follow_up, with_percepts_received
 from arbor.models.token_estimates import estimate_tokens
@@ -29,15 +29,15 @@ SMALL_WINDOW = moment_of(rules=rules_of(model_context=8_192, reply_tokens=4_096)
 
 
 def heartbeat_after_actions(**changes: Any) -> HeartbeatState:
-    """Return a heartbeat whose first turn ran actions with results to read."""
+    """Return a heartbeat whose first round trip ran actions with results to read."""
     values: dict[str, Any] = {
         "situation": situation(percepts=PERCEPTS, energy=10.0),
-        "present": TurnRecord(action_records=[RECALLED], reasoning="Who?"),
+        "present": RoundTripRecord(action_records=[RECALLED], reasoning="Who?"),
         "reply": Reply(thinking="Who?", memory_notes=[MemoryNote(text="a note")]),
         "energy_end": 9.0,
-        "turn": 1,
-        "turns": 1,
-        "turns_allowed": 3,
+        "round_trip": 1,
+        "round_trips": 1,
+        "round_trips_allowed": 3,
         "mark": NONCE,
         "call_id": CALL,
         "reply_text": "{}",
@@ -57,12 +57,12 @@ def run_follow_up(heartbeat: HeartbeatState) -> tuple[HeartbeatState, tuple[str,
 def test_a_heartbeat_goes_on_with_the_results_of_its_actions() -> None:
     heartbeat, changed = run_follow_up(heartbeat_after_actions())
 
-    assert changed == ("goes on to turn 2",)
-    assert (heartbeat.goes_on, heartbeat.turn, heartbeat.answered) == (True, 2, CALL)
+    assert changed == ("goes on to round trip 2",)
+    assert (heartbeat.goes_on, heartbeat.round_trip, heartbeat.answered) == (True, 2, CALL)
     assert "Ines keeps it." in heartbeat.follow_up
     assert "9 energy left." in heartbeat.follow_up
     assert heartbeat.conversation_tokens > 100
-    # The decisions of the turn are cleared; its actions are recorded.
+    # The decisions of the round trip are cleared; its actions are recorded.
     assert (heartbeat.reply, heartbeat.decisions, heartbeat.dropped_paths, heartbeat.action_records) == (
         None,
         [],
@@ -82,7 +82,7 @@ def test_a_further_turn_is_asked_with_the_dropped_items() -> None:
     dropped = [
         Dropped(path=f"goal_updates[{number}]", value="", reason="no such goal") for number in range(10)
     ]
-    present = TurnRecord(action_records=[RECALLED], dropped=dropped)
+    present = RoundTripRecord(action_records=[RECALLED], dropped=dropped)
     text = run_follow_up(heartbeat_after_actions(present=present))[0].follow_up
     assert "goal_updates[7]: no such goal" in text
     assert "and 2 more" in text
@@ -101,8 +101,8 @@ def test_vectors_of_notes_are_stored_unless_this_process_embeds(
 @pytest.mark.parametrize(
     ("changes", "why"),
     [
-        ({"turns_allowed": 1}, ()),
-        ({"present": TurnRecord(action_records=[action_record_of("rest")])}, ()),
+        ({"round_trips_allowed": 1}, ()),
+        ({"present": RoundTripRecord(action_records=[action_record_of("rest")])}, ()),
         ({"energy_end": 0.0}, ()),
         ({"asked_tokens": 31_900}, ("the model has no room for a further round trip",)),
         (
@@ -123,7 +123,7 @@ def test_a_heartbeat_ends_without_results_turns_energy_or_room(
 
 def test_results_that_the_window_clips_are_audited() -> None:
     long = action_record_of("recall", brought="[m] Ines keeps it. " * 400, cost=1)
-    present = TurnRecord(action_records=[long], reasoning="Who?")
+    present = RoundTripRecord(action_records=[long], reasoning="Who?")
     whole, _ = run_follow_up(heartbeat_after_actions(present=present))
     assert whole.effects.audit == ()
 
@@ -132,7 +132,7 @@ def test_results_that_the_window_clips_are_audited() -> None:
         heartbeat_after_actions(present=present, moment=SMALL_WINDOW, asked_tokens=5_000)
     )
 
-    assert changed == ("goes on to turn 2",)
+    assert changed == ("goes on to round trip 2",)
     (note,) = clipped.effects.audit
     before, after = estimate_tokens(whole.follow_up), estimate_tokens(clipped.follow_up)
     assert note.action == "truncated"
@@ -155,7 +155,7 @@ def test_results_beyond_the_limit_of_any_window_are_audited() -> None:
     long = [action_record_of(f"tool_{n}", index=n, brought="ferry " * 3_000, cost=1) for n in range(2)]
     large = moment_of(rules=rules_of(model_context=200_000))
     heartbeat, _ = run_follow_up(
-        heartbeat_after_actions(present=TurnRecord(action_records=long), moment=large)
+        heartbeat_after_actions(present=RoundTripRecord(action_records=long), moment=large)
     )
 
     assert heartbeat.follow_up.count("(cut; 17999 characters in all)") == 2
@@ -166,7 +166,7 @@ def test_results_beyond_the_limit_of_any_window_are_audited() -> None:
 
 def test_results_of_many_lines_that_fit_are_not_audited() -> None:
     lines = action_record_of("recall", brought="\n".join(f"memory {n}" for n in range(5)), cost=1)
-    heartbeat, _ = run_follow_up(heartbeat_after_actions(present=TurnRecord(action_records=[lines])))
+    heartbeat, _ = run_follow_up(heartbeat_after_actions(present=RoundTripRecord(action_records=[lines])))
 
     assert "memory 4" in heartbeat.follow_up
     assert not heartbeat.effects.audit
@@ -178,22 +178,22 @@ def test_passages_are_truncated_until_other_results_fit() -> None:
 
     heartbeat, changed = run_follow_up(
         heartbeat_after_actions(
-            present=TurnRecord(action_records=[figures, found]), moment=SMALL_WINDOW, asked_tokens=4_000
+            present=RoundTripRecord(action_records=[figures, found]), moment=SMALL_WINDOW, asked_tokens=4_000
         )
     )
 
-    assert changed == ("goes on to turn 2",)
+    assert changed == ("goes on to round trip 2",)
     assert "7" * 1_500 in heartbeat.follow_up
     assert 500 <= len(heartbeat.follow_up.partition("lamps at dusk")[2]) < 3_000
 
 
 def test_the_turns_of_a_heartbeat_end_as_one_record() -> None:
-    earlier = TurnRecord(action_records=[RECALLED], reasoning="Who?")
-    present = TurnRecord(action_records=[action_record_of("rest", index=1)], reasoning="Ines.")
+    earlier = RoundTripRecord(action_records=[RECALLED], reasoning="Who?")
+    present = RoundTripRecord(action_records=[action_record_of("rest", index=1)], reasoning="Ines.")
     heartbeat, _ = run_follow_up(
         heartbeat_after_actions(
-            turn=2,
-            turns=2,
+            round_trip=2,
+            round_trips=2,
             earlier=earlier,
             earlier_reply=Reply(thinking="Who?"),
             present=present,
@@ -207,27 +207,27 @@ def test_the_turns_of_a_heartbeat_end_as_one_record() -> None:
     assert heartbeat.situation.energy == 10.0
 
 
-def test_a_turn_without_a_result_preserves_earlier_turns() -> None:
+def test_a_round_trip_without_a_result_preserves_earlier_ones() -> None:
     heartbeat, changed = run_follow_up(
         heartbeat_after_actions(
-            turn=2,
+            round_trip=2,
             failure="ModelTimeout: no answer",
             unreadable="x",
-            earlier=TurnRecord(action_records=[RECALLED]),
+            earlier=RoundTripRecord(action_records=[RECALLED]),
             earlier_reply=Reply(thinking="Who?"),
-            present=TurnRecord(reasoning="half a thought"),
+            present=RoundTripRecord(reasoning="half a thought"),
             reply=None,
             goes_on=True,
         )
     )
 
-    assert changed == ("turn 2 came to nothing",)
+    assert changed == ("round trip 2 came to nothing",)
     assert (heartbeat.goes_on, heartbeat.failure, heartbeat.unreadable) == (False, "", "")
     assert heartbeat.reply_or_empty.thinking == "Who?"
     assert heartbeat.whole.action_records == [RECALLED]
     assert heartbeat.whole.reasoning == ""
     (lost,) = heartbeat.present.dropped
-    assert (lost.path, lost.reason) == ("turn 2", "ModelTimeout: no answer")
+    assert (lost.path, lost.reason) == ("round trip 2", "ModelTimeout: no answer")
 
 
 def test_percepts_are_consumed_once() -> None:

@@ -12,7 +12,7 @@ from arbor.heartbeat.guards import ItemBoundaryMatch
 from arbor.heartbeat.inputs import Selfhood
 from arbor.heartbeat.needs import Meetings
 from arbor.heartbeat.replies.reply import PeerNote, PeerOutcome, Reply
-from arbor.heartbeat.results import ActionOutcome, GoalChange, GoalChangeKind, TurnRecord
+from arbor.heartbeat.results import ActionOutcome, GoalChange, GoalChangeKind, RoundTripRecord
 from arbor.heartbeat.state import HeartbeatState
 from arbor.heartbeat.steps.inner_state import feel
 from arbor.heartbeat.views import ActionTallyView, MatchedBoundary
@@ -41,7 +41,7 @@ def run_feel(
 ) -> HeartbeatState:
     values: dict[str, Any] = {
         "situation": situation(**{"capabilities": KNOWN, **(view or {})}),
-        "present": TurnRecord(action_records=list(records)),
+        "present": RoundTripRecord(action_records=list(records)),
         "reply": Reply(),
     }
     return run_step(feel(heartbeat_of(**(values | changes))), {Meetings: [*refused_notes]}).state
@@ -104,7 +104,7 @@ def test_events_of_a_heartbeat_move_the_mood(
     events: list[Event],
 ) -> None:
     heartbeat = run_feel(
-        present=TurnRecord(action_records=records, goal_changes=changes), view=view, reply=Reply(**reply)
+        present=RoundTripRecord(action_records=records, goal_changes=changes), view=view, reply=Reply(**reply)
     )
 
     calm = Mood(valence=USUAL.valence, arousal=USUAL.arousal, at=NOW)
@@ -172,7 +172,7 @@ def test_the_end_of_the_goal_to_explore_begins_the_count_anew(
     change = GoalChange(kind=kind, goal_id="goal-reef", title="x", change="y")
     heartbeat = run_feel(
         view={"stale_heartbeats": 30, "goals": [goal("reef", rule=rule)]},
-        present=TurnRecord(goal_changes=[change]),
+        present=RoundTripRecord(goal_changes=[change]),
     )
     assert heartbeat.state.stale_heartbeats == stale
 

@@ -12,7 +12,7 @@ from arbor.embedding.models import EmbeddingModel
 from arbor.heartbeat.decision import DecisionVerdict
 from arbor.heartbeat.needs import CallReply, EndedCall, Placing, Question
 from arbor.heartbeat.own_past import NOT_OWN_HEARTBEATS
-from arbor.heartbeat.results import ActionOutcome, TurnRecord
+from arbor.heartbeat.results import ActionOutcome, RoundTripRecord
 from arbor.heartbeat.state import HeartbeatState, Inquiry
 from arbor.heartbeat.steps.actions import act
 from arbor.heartbeat.steps.inquiries import MAX_WEB_TRUST, PendingWork, pending_work
@@ -72,7 +72,7 @@ def heartbeat_with_inquiries(*work: Inquiry, **changes: Any) -> HeartbeatState:
     values: dict[str, Any] = {
         "work": [*work],
         "embedding_model": MODEL,
-        "present": TurnRecord(action_records=records),
+        "present": RoundTripRecord(action_records=records),
     }
     return heartbeat_of(**(values | changes))
 
@@ -107,7 +107,7 @@ def test_an_inquiry_is_started_and_continued_by_its_step() -> None:
         permitted("inquire_deep", question="How old?"),
     ]
     numbered = [decision.model_copy(update={"index": place}) for place, decision in enumerate(decisions)]
-    started = signed(heartbeat_of(decisions=numbered, turn=1, energy_start=20.0))
+    started = signed(heartbeat_of(decisions=numbered, round_trip=1, energy_start=20.0))
     heartbeat = Answers().run(act(started)).state
 
     outcomes = [record.result.outcome.value for record in heartbeat.action_records]
@@ -125,7 +125,7 @@ def test_an_ended_inquiry_names_its_parameters_without_an_effect() -> None:
     heartbeat = heartbeat_with_inquiries(inquiry(step="web"))
     (started,) = heartbeat.action_records
     decision = started.decision.model_copy(update={"ignored": ["mood"]})
-    present = TurnRecord(action_records=[replace(started, decision=decision)])
+    present = RoundTripRecord(action_records=[replace(started, decision=decision)])
     ended = resume_inquiries(replace(heartbeat, present=present), failed_call()).state
     (record,) = ended.action_records
     assert record.result.summary.endswith("it is away; without effect: mood")

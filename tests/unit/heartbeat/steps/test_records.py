@@ -17,7 +17,7 @@ from arbor.heartbeat.inputs import BudgetTerms
 from arbor.heartbeat.needs import Embedding, PlacedMemories, Placing
 from arbor.heartbeat.pacing import SchedulePolicy
 from arbor.heartbeat.replies.reply import MemoryNote, Reply
-from arbor.heartbeat.results import ActionOutcome, GoalChange, GoalChangeKind, TurnRecord
+from arbor.heartbeat.results import ActionOutcome, GoalChange, GoalChangeKind, RoundTripRecord
 from arbor.heartbeat.situation import Environment, MemoryView, Mode
 from arbor.heartbeat.state import HeartbeatState, StateChanges
 from arbor.heartbeat.steps.records import nop, plan_next, record
@@ -59,7 +59,7 @@ def test_a_heartbeat_is_a_memory_of_its_session() -> None:
     heartbeat = run_record(
         answers,
         reply=Reply(thinking="All is well."),
-        present=TurnRecord(action_records=[action_record_of("rest")]),
+        present=RoundTripRecord(action_records=[action_record_of("rest")]),
     )
 
     embedding, placing = answers.needs
@@ -95,7 +95,7 @@ def test_a_heartbeat_of_failures_only_has_error_retention(
         action_record_of("recall", index=place, outcome=outcome) for place, outcome in enumerate(outcomes)
     ]
     answers = Answers()
-    run_record(answers, present=TurnRecord(action_records=records))
+    run_record(answers, present=RoundTripRecord(action_records=records))
     assert answers.needs[-1].memories[0].retention is retention
 
 
@@ -113,7 +113,7 @@ def test_a_heartbeat_of_failures_only_has_error_retention(
 def test_narratives_about_goals_are_retained_longer(kind: GoalChangeKind, retention: Retention) -> None:
     change = GoalChange(goal_id="goal-reef", kind=kind, title="Map the reef", change="read the chart")
     answers = Answers()
-    run_record(answers, present=TurnRecord(goal_changes=[change]))
+    run_record(answers, present=RoundTripRecord(goal_changes=[change]))
     assert answers.needs[-1].memories[0].retention is retention
 
 
@@ -192,7 +192,7 @@ def test_known_memories_do_not_count_as_learned() -> None:
     heartbeat = run_record(
         Answers({Placing: known}),
         reply=Reply(memory_notes=[MemoryNote(text="a note")]),
-        present=TurnRecord(action_records=records),
+        present=RoundTripRecord(action_records=records),
     )
     assert (heartbeat.memory_id, heartbeat.effects.learned) == (UUID(int=2), (UUID(int=7),))
 
@@ -216,7 +216,7 @@ def test_percepts_are_buffered_consumed_and_searched_for_code() -> None:
     assert [item.lasts for item in heartbeat.effects.buffer_items] == [timedelta(days=7), timedelta(days=1)]
     assert heartbeat.effects.code == ("The ferry is late", "It snows.", "  ")
     assert [percept_id.int for percept_id in heartbeat.effects.received_percepts] == [50, 51, 52]
-    # An earlier turn has taken the percepts in.
+    # An earlier round trip has taken the percepts in.
     assert (
         run_record(situation=situation(percepts=[PERCEPT]), percepts_received=True).effects.received_percepts
         == ()
@@ -227,7 +227,7 @@ def test_a_heartbeat_is_linked_to_the_goals_that_it_changed() -> None:
     kinds = (GoalChangeKind.PROGRESSED, GoalChangeKind.REFUSED, GoalChangeKind.COMPLETED)
     changes = [GoalChange(goal_id=kind.value, kind=kind, title="x", change="y") for kind in kinds]
     heartbeat = run_record(
-        earlier=TurnRecord(goal_changes=changes[:1]), present=TurnRecord(goal_changes=changes[1:])
+        earlier=RoundTripRecord(goal_changes=changes[:1]), present=RoundTripRecord(goal_changes=changes[1:])
     )
     assert heartbeat.effects.goal_links == (
         ("progressed", LinkKind.PROGRESS),
@@ -259,7 +259,9 @@ def test_the_state_after_a_heartbeat_is_complete() -> None:
     heartbeat = run_record(
         situation=view,
         reply=Reply(thinking="Hm.", concerns=["rain"], resolved=["who?"]),
-        present=TurnRecord(goal_changes=[completed], action_records=[action_record_of("recall", cost=1)]),
+        present=RoundTripRecord(
+            goal_changes=[completed], action_records=[action_record_of("recall", cost=1)]
+        ),
     )
 
     after = heartbeat.effects.afterwards

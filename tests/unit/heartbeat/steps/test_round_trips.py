@@ -13,7 +13,7 @@ from arbor.heartbeat.needs import EndedCall, PastExchange, PastQuestion, Questio
 from arbor.heartbeat.prompts.questions import request_of
 from arbor.heartbeat.replies.items import Dropped
 from arbor.heartbeat.replies.reply import ProposedGoal, Reply
-from arbor.heartbeat.results import TurnRecord
+from arbor.heartbeat.results import RoundTripRecord
 from arbor.heartbeat.situation import Mode
 from arbor.heartbeat.state import HeartbeatState, PromptParts
 from arbor.heartbeat.steps.round_trips import Think, build_the_prompt, parse, with_next_model
@@ -66,7 +66,7 @@ def test_the_situation_chooses_the_tier_and_the_models(
 
     assert [heartbeat.model, *heartbeat.models_left] == models
     assert heartbeat.tier == tier if tier else heartbeat.tier != "strategic"
-    assert (heartbeat.turn, heartbeat.mark) == (1, NONCE)
+    assert (heartbeat.round_trip, heartbeat.mark) == (1, NONCE)
 
 
 def test_the_prompt_contains_the_character_and_the_situation() -> None:
@@ -111,7 +111,7 @@ def test_the_situation_states_whether_a_language_model_is_used(handle: str, refl
 def heartbeat_with_prompt(**changes: Any) -> HeartbeatState:
     sections = ({"name": "moment", "text": "Look.", "tokens": 7, "cut": 0},)
     return heartbeat_of(
-        prompt=PromptParts(system="You live.", user="Look.", sections=sections), turn=1, **changes
+        prompt=PromptParts(system="You live.", user="Look.", sections=sections), round_trip=1, **changes
     )
 
 
@@ -147,7 +147,7 @@ def test_the_reflex_policy_gets_the_situation_itself() -> None:
 
 
 def test_a_model_gets_its_unreadable_reply_with_the_error() -> None:
-    heartbeat = heartbeat_of(turn=1, unreadable="it is no JSON", reply_text="so what")
+    heartbeat = heartbeat_of(round_trip=1, unreadable="it is no JSON", reply_text="so what")
     answers = Answers({PastQuestion: PAST_EXCHANGE})
     _, question = ask_model(heartbeat, answers)
 
@@ -160,7 +160,9 @@ def test_a_model_gets_its_unreadable_reply_with_the_error() -> None:
 
 def test_a_further_turn_extends_the_conversation() -> None:
     answered = UUID(int=9)
-    heartbeat = heartbeat_of(turn=2, answered=answered, follow_up="Ines keeps it.", conversation_tokens=50)
+    heartbeat = heartbeat_of(
+        round_trip=2, answered=answered, follow_up="Ines keeps it.", conversation_tokens=50
+    )
     answers = Answers({PastQuestion: PAST_EXCHANGE})
     heartbeat, question = ask_model(heartbeat, answers)
 
@@ -224,12 +226,14 @@ def test_a_reflex_fallback_is_noted_in_the_situation() -> None:
 
 def test_a_reply_is_parsed_and_unused_items_are_recorded() -> None:
     text = f"```json\n{json.dumps({**REPLY, 'dreams': 1})}\n```"
-    result = parse(heartbeat_of(turn=1, reply_text=text, invalid_replies=2, failure="x", unreadable="y"))
+    result = parse(
+        heartbeat_of(round_trip=1, reply_text=text, invalid_replies=2, failure="x", unreadable="y")
+    )
 
     heartbeat = result.state
     assert result.outcome is NodeOutcome.SUCCESS
     assert [action.action for action in heartbeat.reply_or_empty.actions] == ["rest"]
-    assert (heartbeat.failure, heartbeat.unreadable, heartbeat.invalid_replies, heartbeat.turns) == (
+    assert (heartbeat.failure, heartbeat.unreadable, heartbeat.invalid_replies, heartbeat.round_trips) == (
         "",
         "",
         0,
@@ -241,7 +245,7 @@ def test_a_reply_is_parsed_and_unused_items_are_recorded() -> None:
 
 
 def test_an_unreadable_reply_is_requested_again_and_counted() -> None:
-    result = parse(heartbeat_of(turn=1, reply_text="so what", invalid_replies=1))
+    result = parse(heartbeat_of(round_trip=1, reply_text="so what", invalid_replies=1))
     heartbeat = result.state
     assert (result.outcome, heartbeat.invalid_replies, heartbeat.reply) == (NodeOutcome.RETRY, 2, None)
     assert heartbeat.failure == f"no usable reply in 2 tries: {heartbeat.unreadable}"
@@ -252,12 +256,12 @@ def test_later_turns_share_the_limit_of_new_goals() -> None:
     earlier = Reply(new_goals=[ProposedGoal(title="a"), ProposedGoal(title="b")])
     before = Dropped(path="a", value="", reason="b")
     heartbeat = heartbeat_of(
-        turn=2,
+        round_trip=2,
         reply_text=json.dumps({**REPLY, "new_goals": goals}),
         earlier_reply=earlier,
-        present=TurnRecord(dropped=[before]),
+        present=RoundTripRecord(dropped=[before]),
     )
     heartbeat = parse(heartbeat).state
     assert [item.title for item in heartbeat.reply_or_empty.new_goals] == ["goal 0"]
     assert [item.path for item in heartbeat.present.dropped] == ["a", "new_goals[1]"]
-    assert heartbeat.turns == 2
+    assert heartbeat.round_trips == 2
