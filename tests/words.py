@@ -15,7 +15,7 @@ import re
 import sys
 import tokenize
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -45,6 +45,16 @@ NO_DOCSTRING, CLAUSE, VAGUE_VARIABLE, DUPLICATE = (
 )
 REPEATED = "repeated word"
 LONG_TEST, CLAUSE_TEST = "long test name", "test name opens with a clause"
+#: Names of fields and columns that stay although they contain a banned name, with the reason.
+ALLOWED_FIELDS: Mapping[str, str] = {
+    "errand_lease": "a generated column, which three indexes and a constraint name; it needs a migration of its own",
+    "errand_status": "as errand_lease",
+    "held": "the matching buffer items of a situation, as prompts and stored situations name them",
+    "HELD": "the status of a belief that an agent holds to be true",
+    "held_at": "the time since which the buffer has an item, in JSON",
+    "pieces": "what a model streams; the table means snippets of code",
+    "seen_at": "the time at which a process, a session or a credential was last seen",
+}
 #: Names of loop variables that do not say what the loop goes through.
 _VAGUE_VARIABLES = {"each", "one", "some"}
 
@@ -65,11 +75,22 @@ class Finding:
 
 
 @dataclass(frozen=True, kw_only=True)
+class PlacedNames:
+    """Names that are not used in some modules and folders, with what to write instead."""
+
+    names: frozenset[str]
+    places: tuple[str, ...]
+    instead: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class Banned:
     """Names and texts that are not used, each in lower case, with what to write instead."""
 
     names: Mapping[str, str]
     texts: Mapping[str, str]
+    #: Names that are not used as a whole in some modules, where they have another meaning.
+    placed: Sequence[PlacedNames] = ()
 
     def texts_in(self, value: str) -> Iterator[str]:
         """Yield the banned texts in a string, once for each occurrence."""
@@ -80,16 +101,26 @@ class Banned:
 
 
 def read_banned(glossary: str) -> Banned:
-    """Read the two tables of the glossary's section about words that are not used."""
+    """Read the three tables of the glossary's section about words that are not used."""
     section = glossary.partition("\n## Words not used")[2].partition("\n## ")[0]
     names: dict[str, str] = {}
     texts: dict[str, str] = {}
+    placed: list[PlacedNames] = []
     for words, instead in re.findall(r"^\| (.+?) \| (.+) \|$", section, flags=re.MULTILINE):
-        if re.fullmatch(r"(`[a-z_]+`(, )?)+", words):
+        places, column, rather = instead.partition(" | ")
+        if column and words.startswith("`"):
+            placed.append(
+                PlacedNames(
+                    names=frozenset(re.findall(r"`(\w+)`", words)),
+                    places=tuple(re.findall(r"`([\w./]+)`", places)),
+                    instead=rather,
+                )
+            )
+        elif re.fullmatch(r"(`[a-z_]+`(, )?)+", words):
             names |= dict.fromkeys(re.findall(r"`(\w+)`", words), instead)
         elif words.startswith('"'):
             texts |= dict.fromkeys(re.findall(r'"([^"]+)"', words), instead)
-    return Banned(names=names, texts=texts)
+    return Banned(names=names, texts=texts, placed=tuple(placed))
 
 
 def check_source(file: str, source: str, banned: Banned) -> Iterator[Finding]:
@@ -102,7 +133,10 @@ def check_source(file: str, source: str, banned: Banned) -> Iterator[Finding]:
 
     if source.strip() and not docstring:
         yield finding(1, NO_DOCSTRING, "the module needs a docstring")
-    yield from _check_names(file, _names(file, tree), banned)
+    names, fields = [*_names(file, tree)], [*_fields(tree)]
+    yield from _check_names(file, names, banned)
+    yield from _check_names(file, _without_allowed(fields), banned)
+    yield from _check_placed_names(file, [*names, *fields], banned)
     for line, text in _docstrings(tree):
         if opening := _OPENING.match(text):
             yield finding(
@@ -140,6 +174,34 @@ def _names(file: str, tree: ast.Module) -> Iterator[tuple[int, str]]:
                 yield node.lineno, name
 
 
+def _fields(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    """Yield the names of fields and columns: of classes, of `self`, and of the first argument of OutputColumn."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.ClassDef(body=statements):
+                for statement in statements:
+                    for target in _targets(statement):
+                        if isinstance(target, ast.Name):
+                            yield target.lineno, target.id
+            case ast.Attribute(value=ast.Name(id="self"), attr=name, ctx=ast.Store()):
+                yield node.lineno, name
+            case ast.Call(func=ast.Name(id="OutputColumn"), args=[ast.Constant(value=str(name)), *_]):
+                yield node.lineno, name
+
+
+def _targets(statement: ast.stmt) -> list[ast.expr]:
+    match statement:
+        case ast.Assign(targets=targets):
+            return targets
+        case ast.AnnAssign(target=target):
+            return [target]
+    return []
+
+
+def _without_allowed(fields: Iterable[tuple[int, str]]) -> Iterator[tuple[int, str]]:
+    return ((line, name) for line, name in fields if name not in ALLOWED_FIELDS)
+
+
 def _docstrings(tree: ast.Module) -> Iterator[tuple[int, str]]:
     """Yield the docstrings of a module, its classes and its functions, with their lines."""
     for node in ast.walk(tree):
@@ -149,7 +211,8 @@ def _docstrings(tree: ast.Module) -> Iterator[tuple[int, str]]:
 
 def check_helper_names(file: str, source: str, banned: Banned) -> Iterator[Finding]:
     """Yield banned names in a test module, except in the names of tests, which are sentences."""
-    names = _names(file, ast.parse(source))
+    tree = ast.parse(source)
+    names = [*_names(file, tree), *_without_allowed(_fields(tree))]
     return _check_names(file, (named for named in names if not named[1].startswith("test_")), banned)
 
 
@@ -159,6 +222,17 @@ def _check_names(file: str, names: Iterable[tuple[int, str]], banned: Banned) ->
         for part in {part.lower() for part in _NAME_PART.findall(name)} & banned.names.keys():
             message = f"{name}: not {part}, but {banned.names[part]}"
             yield Finding(file=file, line=line, subject=f"name {part}", message=message)
+
+
+def _check_placed_names(file: str, names: Iterable[tuple[int, str]], banned: Banned) -> Iterator[Finding]:
+    """Yield the names that have another meaning than in this module, each with its line."""
+    for placed in banned.placed:
+        if not file.startswith(placed.places):
+            continue
+        for line, name in names:
+            if name in placed.names:
+                message = f"{name}: not {name} here, but {placed.instead}"
+                yield Finding(file=file, line=line, subject=f"name {name}", message=message)
 
 
 def check_test_names(sources: Mapping[str, str]) -> Iterator[Finding]:

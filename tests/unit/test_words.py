@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import pytest
 
+from tests import words
 from tests.words import (
+    ALLOWED_FIELDS,
     GLOSSARY,
     LONGEST_TEST_NAME,
+    ROOT,
     Banned,
+    PlacedNames,
     check,
     check_test_names,
     compare,
     count,
     read_banned,
+    read_sources,
     shrink,
 )
 
@@ -66,6 +71,40 @@ def test_banned_names_are_refused_as_parts_of_names(source: str) -> None:
 def test_a_module_name_is_checked_and_other_words_pass() -> None:
     assert subjects_of("x = 1", file="arbor/theme_order.py") == ["name theme"]
     assert subjects_of("def themed(atheme): ...\nclass THEMES: ...") == []
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "class A:\n    theme: str",
+        "class A:\n    theme_id = 1",
+        "class A:\n    def f(self): self.theme = 1",
+        'OutputColumn("theme", "cluster")',
+    ],
+)
+def test_banned_names_are_refused_in_fields_and_columns(source: str) -> None:
+    assert subjects_of(source) == ["name theme"]
+    assert [finding.subject for finding in check({}, BANNED, tests={"tests/a.py": source})] == ["name theme"]
+
+
+def test_names_of_aliases_and_of_other_objects_are_not_read() -> None:
+    assert subjects_of('class A:\n    x: Annotated[int, Field(alias="theme")] = 0\n\na.theme = 1') == []
+
+
+def test_a_name_with_another_meaning_is_refused_in_its_places() -> None:
+    placed = PlacedNames(names=frozenset({"turn"}), places=("arbor/heartbeat/",), instead="`round_trip`")
+    banned = Banned(names={}, texts={}, placed=[placed])
+    source = '"""A."""\nclass A:\n    turn: int\n    in_turn: int\ndef f(turn): ...\n'
+    assert [finding.line for finding in check({"arbor/heartbeat/a.py": source}, banned)] == [3, 5]
+    assert check({"arbor/contacts/a.py": source}, banned) == []
+
+
+def test_each_allowed_field_is_still_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    banned = read_banned(GLOSSARY.read_text(encoding="utf-8"))
+    monkeypatch.setattr(words, "ALLOWED_FIELDS", {})
+    messages = [finding.message for finding in check(read_sources(), banned)]
+    unneeded = {name for name in ALLOWED_FIELDS if not any(text.startswith(f"{name}: ") for text in messages)}
+    assert unneeded == set()
 
 
 def test_texts_are_refused_in_any_string_and_across_lines() -> None:
@@ -142,6 +181,8 @@ def test_the_tables_of_the_glossary_are_read() -> None:
     banned = read_banned(GLOSSARY.read_text(encoding="utf-8"))
     assert {"theme", "themes", "errand", "standing"} <= banned.names.keys()
     assert {"pieces of code", "changes of self"} <= banned.texts.keys()
+    assert {"terms", "tick", "turn"} <= {name for placed in banned.placed for name in placed.names}
+    assert all((ROOT / place).exists() for placed in banned.placed for place in placed.places)
 
 
 def test_only_tables_of_names_and_texts_in_their_section_are_read() -> None:
