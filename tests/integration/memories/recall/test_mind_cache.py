@@ -1,4 +1,4 @@
-"""A cached mind is never stale: after any change, anywhere, the next recall equals the scan."""
+"""Cached minds, which are never stale: after any change, anywhere, the next recall equals the scan."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Prompts of maintenance calls are bounded and mark quoted texts; replies are parsed leniently, never guessed."""
+"""Prompts of maintenance calls: bounded, with quoted texts marked; and replies parsed leniently, never guessed."""
 
 from __future__ import annotations
 
