@@ -130,9 +130,16 @@ def file_invalid[E: DefinitionInvalid](
 
 
 def path_text(path: ValuePath, *, inside: bool = False) -> str:
-    """Format a path like `character.traits[2].intensity`; `inside`: as the continuation of another path."""
-    text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
+    """Format a path like `character.traits[2].intensity`; `inside`: as the continuation of another path.
+
+    Characters that cannot be printed are escaped.
+    """
+    text = "".join(f"[{part}]" if isinstance(part, int) else f".{_printable(part)}" for part in path)
     return text if inside else text.removeprefix(".")
+
+
+def _printable(key: str) -> str:
+    return key if key.isprintable() else repr(key)[1:-1]
 
 
 def _check_text(text: str) -> Iterator[FileFault]:
@@ -227,7 +234,7 @@ def _record_lines(
 
 
 def _find_unstorable(value: object, path: ValuePath = ()) -> Iterator[tuple[ValuePath, str]]:
-    """Find values that JSON cannot represent, because the values are stored as JSON."""
+    """Find keys and values that JSON cannot represent, because the values are stored as JSON."""
     if isinstance(value, list):
         for at, item in enumerate(value):
             yield from _find_unstorable(item, (*path, at))
@@ -235,6 +242,8 @@ def _find_unstorable(value: object, path: ValuePath = ()) -> Iterator[tuple[Valu
         for key, item in value.items():
             if not isinstance(key, str):
                 yield path, f"the key {key} must be text; put it in quotes"
+            elif fault := _storage_fault(key):
+                yield (*path, key), f"the key {fault}"
             yield from _find_unstorable(item, (*path, str(key)))
     elif isinstance(value, str):
         if fault := _storage_fault(value):
