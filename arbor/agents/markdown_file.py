@@ -110,7 +110,11 @@ def read_front_matter(text: str) -> FrontMatter:
 
 
 def read_markdown_file(text: str) -> ParsedFile:
-    """Parse a file; errors are in `faults`, and the rest is parsed all the same."""
+    """Parse a file; errors are in `faults`.
+
+    If the front matter is not valid YAML, the sections are parsed all the same. Nothing is parsed of a file without front matter, or of
+    one that is too long or contains characters that cannot be stored.
+    """
     read = read_front_matter(text)
     sections, body_faults = _read_sections(read.body, first_line=read.first_line)
     return ParsedFile(
@@ -178,7 +182,8 @@ def _read_front_matter(text: str, *, first_line: int, loader: Any) -> _FrontPart
     except (LookupError, AttributeError):
         return _unreadable("the front matter is not valid YAML: a value does not fit its tag (!)", first_line)
     if not isinstance(front, dict):
-        return _unreadable("the front matter must be a list of `key: value`", first_line)
+        got = "a list" if isinstance(front, list) else "a single value"
+        return _unreadable(f"the front matter must be lines of `key: value`, got {got}", first_line)
     if not front:
         return _unreadable("the front matter is empty", first_line)
     lines: dict[ValuePath, int] = {}
