@@ -10,7 +10,7 @@ from django.utils.safestring import SafeString
 from apps.console import cells, columns
 from apps.console.listing import MEMORY_VECTORS, AgentRowsAdmin, PlatformAdmin, filters_by_agent
 from apps.memories.models import Activation, EmbedderFault, JobRun, Mind, NextEmbedding, Upkeep
-from arbor.embedding.models import REFUSED
+from arbor.embedding.models import is_refused
 
 #: Labels of the maintenance flags of an `Upkeep` row.
 MAINTENANCE_FLAGS = {
@@ -25,7 +25,7 @@ MAINTENANCE_FLAGS = {
 def _pending(upkeep: Upkeep) -> list[str]:
     """Return the labels of the maintenance that a memory waits for; one that its embedder refuses waits for no cluster."""
     done = {flag for flag in MAINTENANCE_FLAGS if not getattr(upkeep, flag)}
-    if upkeep.memory.embedding_model.startswith(REFUSED):
+    if is_refused(upkeep.memory.embedding_model):
         done.add("unclustered")
     return [label for flag, label in MAINTENANCE_FLAGS.items() if flag not in done]
 
