@@ -186,10 +186,3 @@ CROSS JOIN LATERAL (
 WHERE e.tenant_id = %(tenant)s AND e.agent_id = %(agent)s AND e.summarized_at IS NOT NULL AND NOT e.remembered
 ORDER BY e.id LIMIT %(limit)s FOR UPDATE OF e
 """
-
-# Write the lexical vectors of memories.
-WRITE_LEXICAL = """
-UPDATE memories_memory m SET lexical = r.lexical
-FROM json_to_recordset(%(rows)s::json) AS r(id uuid, lexical sparsevec)
-WHERE m.tenant_id = %(tenant)s AND m.id = r.id
-"""
