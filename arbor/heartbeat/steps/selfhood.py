@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from uuid import UUID
 
 from arbor.errors import ArborError, Invalid, NotFound
-from arbor.heartbeat.guards import paths_of
 from arbor.heartbeat.needs import (
     DecideProposal,
     OwnMemories,
@@ -15,7 +14,7 @@ from arbor.heartbeat.needs import (
     ProposedChange,
     SettledProposals,
 )
-from arbor.heartbeat.replies.items import Dropped
+from arbor.heartbeat.replies.items import Dropped, paths_of
 from arbor.heartbeat.replies.reply import IdentityInsight, InsightKind
 from arbor.heartbeat.state import HeartbeatState
 from arbor.heartbeat.views import ProposalView
