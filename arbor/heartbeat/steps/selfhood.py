@@ -78,11 +78,12 @@ def process_proposals(heartbeat: HeartbeatState) -> Steps[HeartbeatState]:
     """Apply the reply's decisions; one that cannot be applied is dropped with its reason."""
     done: list[str] = []
     dropped: list[Dropped] = []
-    for index, choice in enumerate(heartbeat.reply_or_empty.proposal_decisions):
+    choices = heartbeat.reply_or_empty.proposal_decisions
+    paths = paths_of("proposal_decisions", choices, heartbeat.dropped_paths)
+    for path, choice in zip(paths, choices, strict=True):
         try:
             line: str = yield DecideProposal(proposal_id=_proposal_id(choice.proposal_id), choice=choice)
         except ArborError as error:
-            path = f"proposal_decisions[{index}]"
             dropped.append(Dropped(path=path, value=choice.model_dump_json(), reason=str(error)))
         else:
             done.append(line)
