@@ -25,7 +25,7 @@ def test_every_form_of_the_rule_finds_the_same_rows(mind: Agent) -> None:
         waiting = set(Memory.objects.filter(WAITS_FOR_VECTOR).values_list("content", flat=True))
         refused = set(Memory.objects.filter(REFUSED_BY_EMBEDDER).values_list("content", flat=True))
         by_sql = [
-            {content for (content,) in fetch(f"SELECT content FROM memories_memory WHERE {condition}")}  # noqa: S608
+            {content for (content,) in fetch(f"SELECT content FROM memories_memory WHERE {condition}")}
             for condition in (WAITS_FOR_VECTOR_SQL, REFUSED_BY_EMBEDDER_SQL)
         ]
     assert len(waiting) == len(refused) == 1
