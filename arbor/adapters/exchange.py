@@ -70,7 +70,7 @@ class ApiEndpoint:
 
     @property
     def account(self) -> Hashable:
-        """Return a value that is equal for requests of one account: the sealed key and the headers."""
+        """Return a value that is equal for endpoints with the same key and headers; its text does not show the key."""
         return self.auth and self.auth.secret, frozenset(self.headers.items())
 
     def scrub(self, text: str) -> str:
