@@ -50,7 +50,7 @@ def inquire(decision: Decision) -> ActionResult:
 
 
 def pending_work(decisions: Sequence[Decision], results: Sequence[ActionResult]) -> list[Inquiry]:
-    """Return the begun inquiries."""
+    """Return the pending inquiries, in the order of their actions."""
     return [
         Inquiry(
             place=place,
@@ -85,8 +85,8 @@ class PendingWork:
             return (yield from finish_tool_call(heartbeat, result))
         inquiry = heartbeat.work[0]
         if not result.complete:
-            out_of_reach = result.error_kind in UNREACHABLE_ERRORS and bool(heartbeat.models_left)
-            if inquiry.step in _MODEL_STEPS and out_of_reach:
+            can_ask_next = result.error_kind in UNREACHABLE_ERRORS and bool(heartbeat.models_left)
+            if inquiry.step in _MODEL_STEPS and can_ask_next:
                 return (yield from _ask_next(heartbeat, inquiry))
             return (yield from _finish_without_reply(heartbeat, inquiry, result, result.error))
         try:

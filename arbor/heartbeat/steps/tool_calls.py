@@ -43,7 +43,7 @@ def begin_tool_call(decision: Decision) -> ActionResult:
 def pending_tool_calls(
     situation: Situation, decisions: Sequence[Decision], results: Sequence[ActionResult]
 ) -> list[ToolCall]:
-    """Return the begun calls of tools."""
+    """Return the pending calls of tools, in the order of their actions."""
     calls = []
     tools = situation.tools
     for place, (decision, result) in enumerate(zip(decisions, results, strict=True)):

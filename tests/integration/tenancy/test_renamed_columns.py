@@ -15,7 +15,8 @@ RENAMING = [
     ("authority", "0002_round_trips", 1),
     ("calls", "0002_heartbeat_columns", 1),
     ("heartbeats", "0002_round_trips", 1),
-    ("selves", "0002_heartbeat_numbers", 3),
+    ("selves", "0002_rejected_proposals", 1),
+    ("selves", "0003_heartbeat_numbers", 3),
     ("tenants", "0002_heartbeat_columns", 1),
 ]
 

@@ -6,7 +6,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('selves', '0001_tables'),
+        ('selves', '0002_rejected_proposals'),
     ]
 
     operations = [
