@@ -257,7 +257,7 @@ class TestContacts:
         assert (message["status"], message["due_now"]) == ("active", False)
 
     def test_an_event_cannot_be_a_message_of_a_user(self, client: InProcessClient) -> None:
-        with pytest.raises(ToolFailed, match="environment, interrupt, error"):
+        with pytest.raises(ToolFailed, match="'environment', 'interrupt' or 'error'"):
             client.tool("notify_agent", event="Hello.", kind="user_message")
 
 
