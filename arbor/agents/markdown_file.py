@@ -26,7 +26,9 @@ _CODE_FENCE = re.compile(r"\s*(`{3,}|~{3,})(.*)")
 # Matches in linear time: a lazy text before the closing marks would be tried at each character of a long row.
 _HEADING = re.compile(r"#{1,2}\s+(.*[^\s#])?[\s#]*")
 
-#: The loader in C, where it is installed, is ten times as fast. The one in Python explains errors.
+#: The longest front matter whose errors are explained by the loader in Python.
+_EXPLAINED_LENGTH = 10_000
+#: The loader in C, where it is installed, is ten times as fast. The one in Python explains errors better.
 _FAST_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _YAML_LINE_END = re.compile(r"\r\n|[\r\n\x85\u2028\u2029]")
 
@@ -99,7 +101,7 @@ def read_front_matter(text: str) -> FrontMatter:
     header = "\n".join(rows[1:closing])
     numbers = _line_numbers(header)
     front, lines, front_faults = _read_front_matter(header, numbers, _FAST_LOADER)
-    if front_faults:
+    if front_faults and len(header) <= _EXPLAINED_LENGTH:
         front, lines, front_faults = _read_front_matter(header, numbers, yaml.SafeLoader)
     return FrontMatter(
         front=front,
