@@ -36,6 +36,7 @@ from arbor.models.breaker import Breakers
 from arbor.models.handles import Handle, Provider, is_reflex
 from arbor.models.ports import CallPurpose, ModelRequest, PromptMessage
 from arbor.models.retry import RetryPolicy
+from arbor.quotations import counted
 
 #: Seconds that a person waits for a provider's answer to one request.
 TRIAL_DEADLINE_S = 10.0
@@ -175,7 +176,7 @@ def _find_skill_fault(tenant: Tenant) -> str:
     return "; ".join(
         [
             *faults[:_FAULTS_NAMED],
-            *([f"and the skills of {others:,} more agents do not fit either"] if others > 0 else []),
+            *([f"and the skills of {counted(others, 'more agent')} do not fit either"] if others > 0 else []),
         ]
     )
 

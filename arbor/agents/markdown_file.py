@@ -17,6 +17,7 @@ from typing import Any
 import yaml
 
 from arbor.errors import DefinitionInvalid
+from arbor.quotations import counted
 
 MAX_FILE_LENGTH = 200_000
 MAX_DEPTH = 12
@@ -128,7 +129,7 @@ def file_invalid[E: DefinitionInvalid](
     # A value that is used for two parts yields the same fault twice.
     lines = [str(fault) for fault in dict.fromkeys(sorted(faults, key=lambda fault: fault.line or 0))]
     subject = f"{kind} {name}" if isinstance(name, str) else f"the {kind}"
-    count = "1 fault" if len(lines) == 1 else f"{len(lines)} faults"
+    count = counted(len(lines), "fault")
     return error(f"{subject} has {count}:\n" + "\n".join(f"  {line}" for line in lines), faults=lines)
 
 

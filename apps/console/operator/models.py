@@ -21,6 +21,7 @@ from apps.console.views import console_page, refuse
 from apps.fleet.tenant_models import connect_provider, disconnect_provider, set_default_model, try_provider
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import Invalid, NotFound
+from arbor.quotations import counted
 
 #: The fields of the form for a key that are filled in again after an error; never the key.
 _REPEATED = ("provider", "base_url", "model")
@@ -70,7 +71,7 @@ def _choose(request: HttpRequest, tenant_id: UUID) -> str:
 
 def _listed(row: ProviderKey) -> str:
     number = len(row.listed)
-    return f"It lists {number} model{'' if number == 1 else 's'}." if number else "It lists no models."
+    return f"It lists {counted(number, 'model')}." if number else "It lists no models."
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -105,7 +105,7 @@ class ReplyReader:
         for index, item in enumerate(value):
             if len(accepted) == most:
                 left = value[index:]
-                count = "1 is" if len(left) == 1 else f"{len(left)} are"
+                count = counted(len(left), "is", "are")
                 self.drop(f"{path}[{index}]", left, f"at most {most} are taken; {count} left over")
                 break
             try:

@@ -54,7 +54,7 @@ from arbor.memory.episodes import summarized_episode
 from arbor.memory.trust import Evidence
 from arbor.memory.values import Recalled
 from arbor.pipeline.engine import NodeResult, Steps
-from arbor.quotations import line, shorten
+from arbor.quotations import counted, line, shorten
 from arbor.tools.names import is_tool_action
 from arbor.values import replace
 from arbor.workflows.values import COMPLETE_STEP, START_WORKFLOW
@@ -190,7 +190,7 @@ def recall(execution: Execution, decision: Decision) -> Act:
     return action_result(
         decision,
         ActionOutcome.SUCCESS,
-        f"{len(memories)} {'memory' if len(memories) == 1 else 'memories'} about {query!r}: {_glimpses(memories)}{unclear if clusters else ''}",
+        f"{counted(len(memories), 'memory', 'memories')} about {query!r}: {_glimpses(memories)}{unclear if clusters else ''}",
         [memory.id for memory in memories],
         brought="\n".join(text for memory in memories for text in _format_memory(memory)),
     )

@@ -24,7 +24,7 @@ from arbor.memory.values import MemoryType, NewMemory, Recalled
 from arbor.models.handles import is_reflex
 from arbor.models.ports import CallPurpose, ModelRequest
 from arbor.pipeline.engine import NodeResult, Steps
-from arbor.quotations import shorten
+from arbor.quotations import counted, shorten
 from arbor.values import replace
 from arbor.web.answers import InquiryAnswer, answer_request, appraise_request, read_answer, read_appraisal
 from arbor.web.lookup import Findings
@@ -169,7 +169,7 @@ def _finish(
 ) -> Steps[HeartbeatState]:
     """End an inquiry with its answer, which is stored if deep or worth keeping; `note` is the appraisal in words."""
     text = answer.text
-    read = f"{len(inquiry.pages)} {'page' if len(inquiry.pages) == 1 else 'pages'}"
+    read = counted(len(inquiry.pages), "page")
     if not text:
         summary = (
             f"{read} on {inquiry.question!r} {'does' if len(inquiry.pages) == 1 else 'do'} not answer it"

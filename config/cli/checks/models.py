@@ -150,8 +150,8 @@ def check_backlog() -> Finding:
     """Check the texts that wait for a vector, and that no embedder fails."""
     backlog = embedding_backlog()
     minutes = backlog.oldest.total_seconds() / 60
-    wait = "text waits" if backlog.waiting == 1 else "texts wait"
-    waiting = f"{backlog.waiting:,} {wait} for a vector, the oldest for {minutes:.0f} min"
+    wait = counted(backlog.waiting, "text waits", "texts wait")
+    waiting = f"{wait} for a vector, the oldest for {minutes:.0f} min"
     faults = embedders.embedder_faults()
     if faults:
         worst = faults[0]
@@ -166,7 +166,7 @@ def check_backlog() -> Finding:
 
 
 def _agents(number: int, one: str, several: str) -> str:
-    return f"{counted(number, 'agent')} {one if number == 1 else several}"
+    return counted(number, f"agent {one}", f"agents {several}")
 
 
 def _milliseconds(check: embedders.EmbedderCheck) -> str:

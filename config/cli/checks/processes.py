@@ -69,7 +69,7 @@ def check_outbox() -> Finding:
     if figures.failed:
         return warn(
             "outbox",
-            f"{counted(figures.failed, 'message')} of agents {'was' if figures.failed == 1 else 'were'} not delivered",
+            f"{counted(figures.failed, 'message of agents was', 'messages of agents were')} not delivered",
             "see `arbor contact outbox list --status failed`; then retry or cancel each",
         )
     if figures.oldest_due_s > _OUTBOX_BEHIND_S:

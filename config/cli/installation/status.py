@@ -13,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from apps.heartbeats.services.reports.status import fleet_status
+from arbor.quotations import counted
 from config.cli.kit.output import console, json_of
 from config.environment import data_dir, server_urls
 from config.supervisor.run_folder import RunFolder
@@ -135,5 +136,5 @@ def _queues(listening: dict[str, int]) -> Text:
     text = Text()
     for name, count in listening.items():
         text.append(f"{name} ")
-        text.append(f"{count} {'worker' if count == 1 else 'workers'}  ", "" if count else "red")
+        text.append(f"{counted(count, 'worker')}  ", "" if count else "red")
     return text
