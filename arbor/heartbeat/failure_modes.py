@@ -13,7 +13,7 @@ from arbor.agents.energy import REGENERATION
 from arbor.goals.goal_rules import EXHAUSTED_HEARTBEATS
 from arbor.heartbeat.situation import Notice, NoticeKind, percept_count
 from arbor.heartbeat.usage import BudgetLevel, NearestLimit
-from arbor.memory.text.keywords import NARRATIVE_FRAME
+from arbor.memory.text.keywords import DROPPED_PATH, NARRATIVE_FRAME
 from arbor.memory.text.lexical import STOP_WORDS, term_of
 from arbor.quotations import counted
 
@@ -262,7 +262,7 @@ def are_alike(first: frozenset[str], second: frozenset[str]) -> bool:
 
 
 def distinct_words(text: str) -> frozenset[str]:
-    """Return the distinct words of the beginning of a text, without numbers, such as that of the heartbeat."""
+    """Return the distinct words of the beginning of a text, without numbers, such as that of the heartbeat, and paths of dropped items."""
     # The cache contains no more of a text than is compared.
     return _distinct_words(text[:_COMPARED_CHARACTERS])
 
@@ -270,7 +270,7 @@ def distinct_words(text: str) -> frozenset[str]:
 # A narrative is compared with those of the next heartbeats.
 @lru_cache(maxsize=2_000)
 def _distinct_words(text: str) -> frozenset[str]:
-    return frozenset(_WORD.findall(text.casefold()))
+    return frozenset(_WORD.findall(DROPPED_PATH.sub(" ", text).casefold()))
 
 
 @lru_cache(maxsize=1_000)
