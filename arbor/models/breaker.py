@@ -11,7 +11,7 @@ from enum import StrEnum
 from arbor.errors import ModelError, ModelTimeout, ModelUnavailable
 from arbor.quotations import counted
 
-#: Failures in a row that open the breaker, and seconds until the trial. Source: the origin.
+#: Failures in a row that open the breaker, and seconds until the trial (the origin of seed 000).
 FAILURES_TO_OPEN = 3
 COOL_DOWN_S = 60.0
 
