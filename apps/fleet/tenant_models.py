@@ -29,7 +29,7 @@ from apps.tenants.models import Tenant
 from apps.tenants.scope import APP, OPS, tenant_transaction
 from arbor.adapters.connect import connect_model
 from arbor.adapters.credentials import Credentials, default_handle, tenant_credentials
-from arbor.adapters.model_list import list_models
+from arbor.adapters.model_list import MAX_LISTED, list_models
 from arbor.audit.changes import change_of
 from arbor.errors import Invalid, LimitReached, ModelError, NotFound, SealBroken
 from arbor.models.breaker import Breakers
@@ -270,3 +270,9 @@ _SHORT_REQUEST = ModelRequest(
     max_tokens=16,
     temperature=1.0,
 )
+
+
+def listed_in_words(row: ProviderKey) -> str:
+    """Return the number of the models that a provider lists in words; the stored list ends at MAX_LISTED."""
+    least = "at least " if len(row.listed) >= MAX_LISTED else ""
+    return f"{least}{counted(len(row.listed), 'model')}"

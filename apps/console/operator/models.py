@@ -18,10 +18,15 @@ from apps.calls.models import ProviderKey
 from apps.console.access import Right, actor_of, has_right, require_member
 from apps.console.pages.models import read_models
 from apps.console.views import console_page, refuse
-from apps.fleet.tenant_models import connect_provider, disconnect_provider, set_default_model, try_provider
+from apps.fleet.tenant_models import (
+    connect_provider,
+    disconnect_provider,
+    listed_in_words,
+    set_default_model,
+    try_provider,
+)
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import Invalid, NotFound
-from arbor.quotations import counted
 
 #: The fields of the form for a key that are filled in again after an error; never the key.
 _REPEATED = ("provider", "base_url", "model")
@@ -70,8 +75,7 @@ def _choose(request: HttpRequest, tenant_id: UUID) -> str:
 
 
 def _listed(row: ProviderKey) -> str:
-    number = len(row.listed)
-    return f"It lists {counted(number, 'model')}." if number else "It lists no models."
+    return f"It lists {listed_in_words(row)}." if row.listed else "It lists no models."
 
 
 @dataclass(frozen=True, kw_only=True)
