@@ -162,7 +162,7 @@ def _delete_heartbeats(tenant_id: UUID, agent_id: UUID, before: datetime) -> int
         Heartbeat.objects.filter(id__in=ids).delete()
         if ids:
             chain = AuditChain(tenant_id=tenant_id)
-            record_age_deletion(chain, DeletedRows.HEARTBEATS, until=before, using=APP)
+            record_age_deletion(chain, rows=DeletedRows.HEARTBEATS, until=before, using=APP)
         return len(ids)
 
 
@@ -251,7 +251,7 @@ def _delete_old_blocks(chain: AuditChain, before: datetime) -> int:
     with transaction.atomic(using=OPS):
         deleted = _delete_by_key(rows, rows.order_by("at").values_list("pk", flat=True)[:_NARROW_STEP])
         if deleted:
-            record_age_deletion(chain, DeletedRows.DIGESTS, until=before)
+            record_age_deletion(chain, rows=DeletedRows.DIGESTS, until=before)
     return deleted
 
 
