@@ -214,7 +214,7 @@ def revoke_actions(*, action: str, agent_ids: Collection[UUID] | None, reason: s
     return len(_revoke(list(rows.values_list("id", flat=True)), reason=reason, actor=actor))
 
 
-def sign_rows(rows: Iterable[CapabilityGrant], key: SigningKey | None = None) -> None:
+def sign_rows(rows: Iterable[CapabilityGrant], *, key: SigningKey | None = None) -> None:
     """Sign grants as the System Authority; the caller stores them."""
     key = key or ensure_system_authority()
     for row in rows:
