@@ -200,5 +200,5 @@ def _record_failure(call: LeasedCall, error: Exception, latency_ms: float) -> Ca
     with tenant_transaction(call.tenant_id):
         counted = record_failed_try(call, error)
         # Last: the agent's schedule is locked before its daily usage.
-        charge_failure(call, error, latency_ms)
+        charge_failure(call, error=error, latency_ms=latency_ms)
         return counted
