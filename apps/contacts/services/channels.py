@@ -161,7 +161,7 @@ def create_test_message(channel: Channel, *, actor: str) -> DeliverableMessage:
     )
 
 
-def deliver_test_message(kind: ChannelKind, message: DeliverableMessage) -> None:
+def deliver_test_message(*, kind: ChannelKind, message: DeliverableMessage) -> None:
     """Deliver a test message, outside any transaction. Raises DeliveryFailed."""
     if kind is not ChannelKind.INBOX:
         carrier_of(kind).deliver(message)

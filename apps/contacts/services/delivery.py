@@ -181,8 +181,8 @@ def _record_failure(claimed: _ClaimedMessage, reason: str, *, final: bool) -> bo
         if decision.status is DeliveryStatus.FAILED:
             outgoing = claimed.outgoing
             notify_writer(
-                claimed.message_id,
-                claimed.agent_id,
+                message_id=claimed.message_id,
+                agent_id=claimed.agent_id,
                 kind=claimed.kind,
                 about=outgoing.subject or outgoing.content,
                 reason=reason,
@@ -194,7 +194,7 @@ def _record_failure(claimed: _ClaimedMessage, reason: str, *, final: bool) -> bo
     return True
 
 
-def notify_writer(message_id: UUID, agent_id: UUID, *, kind: str, about: str, reason: str) -> None:
+def notify_writer(*, message_id: UUID, agent_id: UUID, kind: str, about: str, reason: str) -> None:
     """Notify the agent that its message was not delivered."""
     percept = Percept.objects.create(
         tenant_id=current_tenant(),

@@ -39,7 +39,7 @@ class SecretPair:
         return (self.current, self.previous) if self.previous else (self.current,)
 
 
-def rotate_secret(row: Hook | SignalWebhook, new: str, *, overlap: timedelta) -> None:
+def rotate_secret(row: Hook | SignalWebhook, *, new: str, overlap: timedelta) -> None:
     """Store a new secret of a locked row; the one before stays valid for `overlap`, unless it cannot be opened. Raises Invalid."""
     if not timedelta(0) <= overlap <= LONGEST_OVERLAP:
         raise Invalid(f"the secret before stays valid for 0 to {LONGEST_OVERLAP.days} days, got {overlap}")
