@@ -141,7 +141,7 @@ def _advance_one(tenant_id: UUID, lease: LeaseToken, clock: Clock, running: set[
         with tenant_transaction(tenant_id):
             member = resolve_to_end(agent_id=agent_id, epoch=epoch)
             if member is not None:
-                fail(member, error)
+                fail(member, error=error)
     return True
 
 
@@ -243,4 +243,4 @@ class _Leg:
                 member.elapsed_ms += elapsed_ms
                 member.own_ms += elapsed_ms / len(members)
 
-        commit(members, self._fetcher, signals=signals, charge=charge)
+        commit(members, fetcher=self._fetcher, signals=signals, charge=charge)
