@@ -174,7 +174,7 @@ def test_reindexing_replaces_the_passages(add: Add, index: Index, tenant: Tenant
 def test_a_file_whose_name_is_no_unicode_is_refused_legibly(tenant: Tenant, tmp_path: Path) -> None:
     (tmp_path / os.fsdecode(b"caf\xe9.md")).write_bytes(HANDBOOK)
     (file,) = files_in([tmp_path])
-    result = add_file(file, AddOptions(tenant_id=tenant.id, actor=ACTOR))
+    result = add_file(file, options=AddOptions(tenant_id=tenant.id, actor=ACTOR))
     assert (result.change, result.name) == (FileChange.REFUSED, "caf?.md")
     assert result.error.isprintable()
     assert result.error.encode()
