@@ -181,7 +181,7 @@ def _summarize_by_rule(tenant_id: UUID, agent_id: UUID, episodes: Sequence[Unsum
         return store_summaries(agent_id, summaries, embedded)
 
 
-def extract_by_rule(tenant_id: UUID, agent_id: UUID) -> int:
+def extract_by_rule(*, tenant_id: UUID, agent_id: UUID) -> int:
     """Extract the concepts of a batch of waiting memories by rule, and propose the facts that people state in them.
 
     Returns the number of memories whose concepts were stored.
@@ -213,7 +213,7 @@ def extract_by_rule(tenant_id: UUID, agent_id: UUID) -> int:
 
 def _extract(tenant_id: UUID, agent_id: UUID) -> int:
     if not settings.ARBOR_MAINTENANCE_MODEL:
-        return extract_by_rule(tenant_id, agent_id)
+        return extract_by_rule(tenant_id=tenant_id, agent_id=agent_id)
     return _enqueue_call(tenant_id, agent_id, CallPurpose.EXTRACT, MaintenanceFlag.EXTRACT, EXTRACT_BATCH)
 
 

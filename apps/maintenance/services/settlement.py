@@ -61,7 +61,7 @@ WHERE tenant_id = %(tenant)s AND id = %(call)s AND status = 'running' AND attemp
 """
 
 
-def settle_maintenance_call(call: LeasedCall, reply: ModelReply) -> bool:
+def settle_maintenance_call(call: LeasedCall, *, reply: ModelReply) -> bool:
     """Read, store and apply a reply, in one transaction; return False if this worker's lease was lost.
 
     An unusable reply and an error in applying it are failed tries, of which only the reply's text is stored.
@@ -91,7 +91,7 @@ def settle_maintenance_call(call: LeasedCall, reply: ModelReply) -> bool:
             log.exception("maintenance_call_crashed", call_id=str(call.call_id), purpose=call.request.purpose)
         with tenant_transaction(call.tenant_id):
             record_truncation(call, reply=reply)
-            counted = record_failed_try(call, error, reply=reply.text)
+            counted = record_failed_try(call, error=error, reply=reply.text)
             charge_reply(call, reply=reply, error_kind=type(error).__name__)
             return counted
     if not stored:
@@ -99,7 +99,7 @@ def settle_maintenance_call(call: LeasedCall, reply: ModelReply) -> bool:
     return stored
 
 
-def record_failed_try(call: LeasedCall, error: Exception, *, reply: str = "") -> bool:
+def record_failed_try(call: LeasedCall, *, error: Exception, reply: str = "") -> bool:
     """Record a failed try in the open transaction: schedule a retry, or mark the call as failed.
 
     The retry of an unreadable reply includes the error. Returns False if this worker's lease was lost.

@@ -204,7 +204,7 @@ def test_a_failure_after_the_lease_is_not_reported(agent: Agent, fleet: Fleet) -
     (call,) = lease_calls([UUID(fleet.pop_message().arguments["call_id"])], tenant_id=agent.tenant_id)
     late = replace(call, attempt=call.attempt - 1, failures=len(RETRY_DELAYS))
     with capture_logs() as logs, tenant_transaction(agent.tenant_id):
-        assert not record_failed_try(late, ModelUnavailable("gone"))
+        assert not record_failed_try(late, error=ModelUnavailable("gone"))
     assert logs == []
     assert only_call(agent).status == CallStatus.RUNNING
 

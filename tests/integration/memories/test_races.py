@@ -92,7 +92,7 @@ class Racers:
 
     def consolidate(self) -> None:
         """Run maintenance on a mind."""
-        extract_by_rule(self.agent.tenant_id, self.agent.id)
+        extract_by_rule(tenant_id=self.agent.tenant_id, agent_id=self.agent.id)
         refresh_batch(self.agent.tenant_id, self.agent.id)
         recluster_mind(self.agent.tenant_id, self.agent.id)
 
