@@ -178,7 +178,7 @@ def _summarize_by_rule(tenant_id: UUID, agent_id: UUID, episodes: Sequence[Unsum
     texts = [summary.text for summary in summaries]
     embedded = embed_agent_texts(tenant_id=tenant_id, agent_id=agent_id, texts=texts)
     with tenant_transaction(tenant_id):
-        return store_summaries(agent_id, summaries, embedded)
+        return store_summaries(agent_id, summaries=summaries, embedded=embedded)
 
 
 def extract_by_rule(*, tenant_id: UUID, agent_id: UUID) -> int:
@@ -206,7 +206,7 @@ def extract_by_rule(*, tenant_id: UUID, agent_id: UUID) -> int:
         if facts:
             # Proposals lock the agent, concepts the mind.
             lock_schedule(agent_id)
-        extracted = set(store_concepts(agent_id, concepts))
+        extracted = set(store_concepts(agent_id, concepts=concepts))
         propose_facts(agent_id=agent_id, facts=[fact for fact in facts if fact.memory_id in extracted])
     return len(extracted)
 

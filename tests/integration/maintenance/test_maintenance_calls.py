@@ -268,8 +268,8 @@ def test_a_fault_in_applying_a_reply_is_retried(
 ) -> None:
     scripted(SUMMARY, SUMMARY)
 
-    def faulty(*arguments: Any) -> int:
-        store_summaries(*arguments)
+    def faulty(*arguments: Any, **options: Any) -> int:
+        store_summaries(*arguments, **options)
         raise ZeroDivisionError("on purpose")
 
     maintain_episodes()

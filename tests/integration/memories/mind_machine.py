@@ -243,7 +243,7 @@ class MindMachine(RuleBasedStateMachine):
             pass
         while extract_by_rule(tenant_id=self.tenant.id, agent_id=self.agent.id):
             pass
-        recluster_mind(self.tenant.id, self.agent.id)
+        recluster_mind(tenant_id=self.tenant.id, agent_id=self.agent.id)
 
     @rule(content=texts, chosen=places)
     def roll_back(self, content: str, chosen: list[int]) -> None:

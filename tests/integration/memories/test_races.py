@@ -94,7 +94,7 @@ class Racers:
         """Run maintenance on a mind."""
         extract_by_rule(tenant_id=self.agent.tenant_id, agent_id=self.agent.id)
         refresh_batch(self.agent.tenant_id, self.agent.id)
-        recluster_mind(self.agent.tenant_id, self.agent.id)
+        recluster_mind(tenant_id=self.agent.tenant_id, agent_id=self.agent.id)
 
     def reembed(self) -> None:
         move(self.agent, LONG if current_model(self.agent) == SHORT else SHORT)

@@ -37,11 +37,11 @@ def _reindex(tenant_id: UUID, agent_id: UUID) -> int:
         flagged = Upkeep.objects.filter(agent_id=agent_id, unindexed=True).order_by("memory_id")
         ids = list(flagged.select_for_update(no_key=True).values_list("memory_id", flat=True)[:_BATCH])
         memories = Memory.objects.filter(id__in=ids, detail__has_any_keys=list(INDEXED_FIELDS))
-        index_memories(agent_id, list(memories.values(*INDEXED_COLUMNS)))
+        index_memories(agent_id, memories=list(memories.values(*INDEXED_COLUMNS)))
         return int(Upkeep.objects.filter(memory_id__in=ids).update(unindexed=False))
 
 
-def index_memories(agent_id: UUID, memories: Sequence[Mapping[str, Any]]) -> None:
+def index_memories(agent_id: UUID, *, memories: Sequence[Mapping[str, Any]]) -> None:
     """Write the lexical vectors of memories, as many terms as fit beside vectors of the agent's model, and count the terms.
 
     In the open transaction, with the mind locked. Up to five statements; none without memories.
@@ -58,8 +58,8 @@ def index_memories(agent_id: UUID, memories: Sequence[Mapping[str, Any]]) -> Non
         for memory in memories
     }
     active = [memory for memory in memories if memory["status"] == MemoryStatus.ACTIVE]
-    count_terms(agent_id, [terms_of(memory["lexical"]) for memory in active], sign=-1)
-    count_terms(agent_id, [vectors[memory["id"]] for memory in active], sign=1)
+    count_terms(agent_id, terms=[terms_of(memory["lexical"]) for memory in active], sign=-1)
+    count_terms(agent_id, terms=[vectors[memory["id"]] for memory in active], sign=1)
     rows = [{"id": memory_id, "lexical": sparsevec_text(terms)} for memory_id, terms in vectors.items()]
     change(queries.WRITE_LEXICAL, rows=to_json(rows))
     # A move to another embedder that is under way has prepared the terms from before; it prepares these memories again.

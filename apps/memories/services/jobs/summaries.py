@@ -91,7 +91,7 @@ def unsummarized_episodes(
     ]
 
 
-def store_summaries(agent_id: UUID, summaries: Sequence[Summary], embedded: EmbeddedTexts) -> int:
+def store_summaries(agent_id: UUID, *, summaries: Sequence[Summary], embedded: EmbeddedTexts) -> int:
     """Store summaries in the open transaction; return the number stored.
 
     Episodes that got a summary or more memories in the meantime, or are open again, are skipped. Vectors of a model that
@@ -121,7 +121,7 @@ def store_summaries(agent_id: UUID, summaries: Sequence[Summary], embedded: Embe
     return stored
 
 
-def record_failed_summary(agent_id: UUID, episode_id: UUID, reason: str) -> None:
+def record_failed_summary(*, agent_id: UUID, episode_id: UUID, reason: str) -> None:
     """Record on the episode that its summary failed, with the reason. One statement."""
     episodes = Episode.objects.filter(agent_id=agent_id, id=episode_id, summarized_at=None)
     episodes.update(failures=F("failures") + 1, failure=reason)
