@@ -115,10 +115,10 @@ def check_reason(reason: str, *, actor: str) -> None:
 
 def record_part_change(
     part: Belief | Boundary | IdentityAspect | Preference,
+    *,
     before: Mapping[str, Any],
     actor: str,
     message: str,
-    *,
     is_removed: bool = False,
     reason: str = "",
     proposal_id: UUID | None = None,
@@ -202,7 +202,7 @@ def require_pace(
     check_pace([at for _, _, at in recent], of_same_part, now)
 
 
-def set_values(row: Model, wanted: Mapping[str, Any]) -> bool:
+def set_values(row: Model, *, wanted: Mapping[str, Any]) -> bool:
     """Set the values of a row that differ, and return whether one did; None leaves a value unchanged."""
     changes = {
         name: value for name, value in wanted.items() if value is not None and value != getattr(row, name)
