@@ -78,7 +78,7 @@ def update_skill_users(
         events += _events(tenant_id, tenant_users, changed, actor)
         write_tenant_signals(
             tenant_id,
-            [
+            signals=[
                 signal(
                     SignalName.AGENT_SKILL_CHANGED,
                     user.agent_id,
