@@ -70,7 +70,7 @@ def add_server(*, name: str, url: str, actor: str, secret: str = "") -> ToolServ
     # A heartbeat may have filed a request at the moment when an earlier server of this name was removed.
     why = f"the tool server {server.name} was added"
     expire_approvals_of_actions(name_prefix=action_of(server.name, ""), why=why, actor=actor)
-    audit_server(server, actor, f"added the tool server {server.name}")
+    audit_server(server, actor=actor, message=f"added the tool server {server.name}")
     return server
 
 
@@ -86,12 +86,12 @@ def remove_server(*, server_id: UUID, actor: str) -> ToolServer:
     cleared = clear_modes_below(resource=action_resource(f"{PREFIX}{server.name}"), actor=actor)
     server = lock_server(server_id)
     for tool in server.tools.all():
-        set_agents(tool.action, (), actor=actor)
+        set_agents(tool.action, agent_ids=(), actor=actor)
     ToolServer.objects.filter(id=server_id).delete()
     audit_server(
         server,
-        actor,
-        f"removed the tool server {server.name}; trust rules ended: {cleared}, open approvals: {ended}",
+        actor=actor,
+        message=f"removed the tool server {server.name}; trust rules ended: {cleared}, open approvals: {ended}",
     )
     return server
 
@@ -125,8 +125,8 @@ def refresh_server(*, server_id: UUID, tenant_id: UUID, actor: str) -> Refreshed
         raise
     with tenant_transaction(tenant_id):
         server = lock_server(server_id)
-        change = store_listing(server, listing)
-        audit_server(server, actor, f"listed the tools of {server.name}: {change}")
+        change = store_listing(server, listing=listing)
+        audit_server(server, actor=actor, message=f"listed the tools of {server.name}: {change}")
         return RefreshedServer(server=server, change=change)
 
 
@@ -190,7 +190,7 @@ def address_of(server: ToolServer) -> ToolServerAddress:
     return ToolServerAddress(url=server.url, secret=opened.raw.decode())
 
 
-def audit_server(server: ToolServer, actor: str, message: str) -> None:
+def audit_server(server: ToolServer, *, actor: str, message: str) -> None:
     """Audit an act on a server."""
     record(
         action=AuditAction.OPERATOR_ACT,
