@@ -25,6 +25,7 @@ from arbor.heartbeat.budgets import amount_text
 from arbor.heartbeat.focus import subject_in_turn
 from arbor.heartbeat.reflex.choices import (
     BACK,
+    GATHER,
     GATHERED,
     MATERIALS,
     NEEDED,
@@ -62,7 +63,7 @@ _REQUEST = re.compile(
 
 # The plan of any goal: the permitted ones of these steps, in a rotation of this order.
 _STEPS: Mapping[str, str] = {
-    "recall": "Gather what I already know about {goal}",
+    "recall": f"{GATHER} {{goal}}",
     "connect": "Tie together what I found about {goal}",
     "synthesize": f"{SUMMED_UP} {{goal}}",
     "reflect": "Work out what {goal} still needs",

@@ -206,7 +206,7 @@ class ProposalChoice(StrEnum):
 
     #: The proposal becomes part of the self.
     ACCEPT = "accept"
-    #: The proposal is refused.
+    #: The proposal changes nothing, and leaves the queue.
     REJECT = "reject"
     #: The proposal stays in the queue.
     DEFER = "defer"

@@ -24,6 +24,7 @@ from arbor.heartbeat.results import ActionOutcome, ActionResult, GoalChange, Goa
 from arbor.heartbeat.state import HeartbeatState
 from arbor.ids import read_id
 from arbor.pipeline.engine import NodeResult
+from arbor.quotations import quoted
 from arbor.tools.names import is_tool_action
 from arbor.values import replace
 
@@ -127,7 +128,9 @@ class BacklogEditor:
         if intent.procedure_id is not None and shows:
             self._practised.append((intent.procedure_id, not failed))
         goal = self._backlog.goal(intent.goal_id)
-        self._record(goal, GoalChangeKind.PROGRESSED, f"the step {intent.description!r} is {intent.status}")
+        self._record(
+            goal, GoalChangeKind.PROGRESSED, f"the step {quoted(intent.description)} is {intent.status}"
+        )
 
     def count_action(self, result: ActionResult) -> None:
         """Count an action that executes no step for the open goal that it names; an unknown goal is listed as dropped."""
