@@ -11,6 +11,7 @@ from apps.tenants.fields import OnDelete, PackedJSON, StoredField, TenantForeign
 from apps.tenants.models import TenantModel
 from arbor.history import Record
 from arbor.ids import uuid7
+from arbor.quotations import counted
 
 
 class CallStatus(models.TextChoices):
@@ -189,7 +190,7 @@ class DailyUsage(TenantModel):
         ]
 
     def __str__(self) -> str:
-        return f"{self.day}: {self.beats} heartbeats, {self.tokens} tokens"
+        return f"{self.day}: {counted(self.beats, 'heartbeat')}, {counted(self.tokens, 'token')}"
 
 
 class TokenRatio(TenantModel):

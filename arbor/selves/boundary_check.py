@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from arbor.memory.text.lexical import words_of
+from arbor.quotations import counted
 from arbor.selves.boundaries import BoundaryResponse, BoundaryRule, BoundaryType
 from arbor.selves.negation import is_negated
 
@@ -81,7 +82,7 @@ def words_to_negotiate(boundary: BoundaryRule) -> int:
 
 def at_least_words(count: int) -> str:
     """Return the number of words that a decision needs besides the name of the boundary, as text."""
-    return f"at least {count} more {'word' if count == 1 else 'words'}"
+    return f"at least {counted(count, 'more word')}"
 
 
 def boundaries_in_force(

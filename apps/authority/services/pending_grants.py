@@ -9,6 +9,7 @@ from apps.audit.services import record
 from apps.authority.models import CapabilityGrant
 from apps.authority.services.grants import sign_rows
 from arbor.authority.grants import ACTION_PREFIX
+from arbor.quotations import counted
 
 #: The actor of grants that a migration has written; no other unsigned row is ever signed.
 MIGRATION = "system:migration"
@@ -28,6 +29,6 @@ def sign_pending_grants(*, actor: str) -> int:
     if rows:
         sign_rows(rows)
         CapabilityGrant.objects.bulk_update(rows, ["issuer", "signature"])
-        message = f"signed {len(rows)} grant{'s' if len(rows) != 1 else ''} from before capabilities"
+        message = f"signed {counted(len(rows), 'grant')} from before capabilities"
         record(action=AuditAction.CAPABILITY_GRANTED, actor=actor, message=message)
     return len(rows)

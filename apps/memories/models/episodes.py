@@ -10,6 +10,7 @@ from apps.tenants.fields import TenantForeignKey
 from apps.tenants.models import TenantModel
 from arbor.ids import uuid7
 from arbor.memory.text.lexical import LEXICAL_DIMENSIONS
+from arbor.quotations import counted
 
 
 class Episode(TenantModel):
@@ -83,4 +84,4 @@ class Episode(TenantModel):
         ]
 
     def __str__(self) -> str:
-        return self.summary[:80] or f"{self.size} memories"
+        return self.summary[:80] or counted(self.size, "memory", "memories")
