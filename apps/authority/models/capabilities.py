@@ -17,7 +17,7 @@ from arbor.ids import uuid7
 class CapabilityGrant(TenantModel):
     """A grant of a resource to an agent, signed by the System Authority. Its terms never change; it can only be revoked."""
 
-    #: `signature` and `issuer`: a migration writes unsigned grants, which `sign_pending_grants` signs. A rotation of the System
+    #: `signature` and `issuer`: a migration writes unsigned grants, which `sign_all_pending_grants` signs. A rotation of the System
     #: Authority's key signs them anew, with their copies of the grants above.
     app_privileges: ClassVar[str] = (
         "SELECT, INSERT, UPDATE (revoked_at, revoked_by, revoked_reason, issuer, signature, ancestors)"

@@ -34,7 +34,6 @@ INTERNAL = {
     "authority.services.grants.grant_to_all": _AGENT,
     "authority.services.grants.revoke_actions": _AGENT,
     "authority.services.modes.clear_modes_below": _AGENT,
-    "authority.services.pending_grants.sign_pending_grants": _AGENT,
     "calls.services.provider_keys.remove_provider_key": _AGENT,
     "calls.services.provider_keys.store_provider_key": _AGENT,
     "fleet.creation.create_agents": _AGENT,
