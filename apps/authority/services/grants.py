@@ -143,7 +143,8 @@ def delegate_capability(
     would widen the grant is audited and raises CapabilityDenied.
     """
     # In the order of locks: agents before rows. The holder's heartbeats use the grant under its schedule.
-    for agent_id in sorted({to_agent_id, _holder_of(capability_id) or to_agent_id}):
+    holder_id = CapabilityGrant.objects.filter(id=capability_id).values_list("agent_id", flat=True).first()
+    for agent_id in sorted({to_agent_id, holder_id or to_agent_id}):
         lock_schedule(agent_id)
     agent, now = lock_agent(to_agent_id), datetime.now(UTC)
     parent_row = _lock_grant(capability_id)
@@ -276,13 +277,6 @@ def _revoke(roots: Sequence[UUID], *, reason: str, actor: str) -> list[UUID]:
         rows.update(revoked_at=datetime.now(UTC), revoked_by=actor, revoked_reason=reason[:REASON_LENGTH])
         revoked += in_force
     return revoked
-
-
-def _holder_of(capability_id: UUID) -> UUID | None:
-    """Return the agent that has a grant; None for a grant of all agents, and for one that does not exist."""
-    holders = CapabilityGrant.objects.filter(id=capability_id).values_list("agent_id", flat=True)
-    holder: UUID | None = holders.first()
-    return holder
 
 
 def _lock_grant(capability_id: UUID) -> CapabilityGrant:
