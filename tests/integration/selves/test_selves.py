@@ -42,7 +42,8 @@ from tests.factories.agents import AgentFactory
 from tests.factories.memories import EdgeFactory, MemoryFactory
 from tests.factories.selves import BeliefFactory, IdentityAspectFactory
 from tests.integration.memories.creation import create_semantic_memory
-from tests.support.threads import await_blocked_session, in_own_connection
+from tests.support.races import in_tenant
+from tests.support.threads import start_blocked
 
 ACTOR = "user:ann"
 ICE = NewBelief(statement="Ice holds after a week.", category=BeliefCategory.WORLD, confidence=0.8)
@@ -348,18 +349,11 @@ def test_concurrent_changes_of_belief_and_source_both_count(agent: Agent) -> Non
     )
     with tenant_transaction(agent.tenant_id):
         relate_to_belief(agent, fact, belief.id)
-
-    def revise() -> None:
-        with tenant_transaction(agent.tenant_id):
-            revise_belief(belief_id=belief.id, actor=ACTOR, revision=BeliefRevision(confidence=0.5))
-
+    change = {"belief_id": belief.id, "actor": ACTOR, "revision": BeliefRevision(confidence=0.5)}
     with tenant_transaction(agent.tenant_id):
         lock_minds([agent.id])
-        revising = in_own_connection(revise)
-        await_blocked_session()
-        assert revising.is_alive()
+        start_blocked(in_tenant(agent.tenant_id, revise_belief, **change))
         add_source(agent_id=agent.id, memory_id=fact, source=second)
-    revising.join(30)
     with tenant_transaction(agent.tenant_id):
         row = Memory.objects.get(id=fact)
     assert [source["reference"] for source in row.detail["sources"]] == ["log", "map"]
