@@ -47,7 +47,7 @@ from arbor.selves.proposals import ProposalKind
 from tests.factories.approvals import ActionApprovalFactory
 from tests.factories.heartbeats import DailyUsageFactory, MaintenanceCallFactory
 from tests.factories.selves import BeliefFactory, ProposalFactory
-from tests.integration.heartbeats.conftest import heartbeats_of, make_due
+from tests.integration.heartbeats.conftest import begin_heartbeat, heartbeats_of
 from tests.integration.heartbeats.fleet import Fleet
 from tests.integration.heartbeats.heartbeat_runner import Script, action_of, reply_of, store_memory
 from tests.integration.heartbeats.test_races import run_race, with_messages
@@ -359,8 +359,7 @@ def test_a_writer_and_a_heartbeat_end_in_either_order(
     for number in range(ROUNDS):
         agent = new_agent(tenant, f"Vega {number}")
         writers = Writers(agent)
-        make_due(agent)
-        fleet.dispatch()
+        begin_heartbeat(fleet, agent)
         # The first leg asks the model, the second acts by its reply.
         fleet.step()
         fleet.step()
