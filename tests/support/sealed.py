@@ -41,6 +41,18 @@ from tests.support.cluster import set_serving_passwords
 from tests.support.console import sign_in
 
 AGENTS = 6
+#: The numbers of sealed and signed values by kind, with AGENTS agents.
+SEALED = {
+    "role passwords": 3,
+    "keys of the System Authority": 1,
+    "agent keys": 2 * AGENTS,
+    "webhook secrets": 1,
+    "signal webhook secrets": 1,
+    "hook secrets": 1,
+    "tool server secrets": 1,
+    "provider keys": 1,
+    "sessions": 1,
+}
 PROVIDER_KEY = "sk-ant-0123456789abcdef"
 
 
