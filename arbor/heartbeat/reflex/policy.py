@@ -68,7 +68,7 @@ _WORRYING = frozenset({Mode.PLAN_EXECUTION, Mode.GOAL_PURSUIT, Mode.REFLECTION})
 
 
 def reflex_reply(situation_json: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a reply in REPLY_SCHEMA to a situation (JSON of `Situation`), with offered and affordable actions only."""
+    """Return a reply, in its schema, to a situation (JSON of `Situation`), with offered and affordable actions only."""
     situation = Situation.model_validate(situation_json)
     draft = Draft(situation)
     _POLICIES[situation.mode](situation, draft)
