@@ -38,7 +38,6 @@ INTERNAL = {
     "calls.services.provider_keys.store_provider_key": _AGENT,
     "fleet.creation.create_agents": _AGENT,
     "fleet.seeds.refusals.audit_refusals": _AGENT,
-    "fleet.seeds.self_history.record_self_differences": _AGENT,
     "heartbeats.services.inline.allocate": _AGENT,
     "knowledge.services.active_skills.update_skill_versions": _AGENT,
     "knowledge.services.active_skills.use_latest_versions": _AGENT,
