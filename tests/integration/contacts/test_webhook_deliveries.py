@@ -18,11 +18,11 @@ from tests.integration.contacts.webhook_posts import (
     emit_goals,
     make_due,
     post_first,
-    reload,
     resend,
     run_posts,
     titles_of,
 )
+from tests.support.rows import reload
 from tests.support.threads import start_blocked
 
 

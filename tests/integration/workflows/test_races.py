@@ -21,7 +21,6 @@ from arbor.errors import NotFound, TransitionIllegal
 from arbor.workflows.traversal import answer_after_timeout
 from tests.integration.heartbeats.fleet import Fleet
 from tests.integration.workflows.workflow_setup import (
-    current_run,
     current_steps,
     define_workflow,
     latest_step,
@@ -31,6 +30,7 @@ from tests.integration.workflows.workflow_setup import (
     start_workflow,
 )
 from tests.support.races import in_tenant
+from tests.support.rows import reload
 from tests.support.threads import in_own_connection, start_blocked
 
 APPROVAL = 'ask [type=approval, question="?", timeout="2d"]; start -> ask -> done'
@@ -57,7 +57,7 @@ def test_an_approval_that_commits_within_a_leg_counts(
 
     monkeypatch.setattr(legs, "answer_after_timeout", approve_meanwhile)
     assert advance_due_runs(tenant.id) == 1
-    assert (current_run(run).status, outputs_of(run)) == ("succeeded", {"ask": "in time"})
+    assert (reload(run).status, outputs_of(run)) == ("succeeded", {"ask": "in time"})
     assert latest_step(run, "ask").decided_by == "user:eve"
 
 

@@ -63,12 +63,6 @@ def reply_deciding(proposal: Proposal, decision: str, reason: str = "so it is") 
     )
 
 
-def reload(agent: Agent, proposal: Proposal) -> Proposal:
-    """Return the proposal as it is stored now."""
-    with tenant_transaction(agent.tenant_id):
-        return Proposal.objects.get(id=proposal.id)
-
-
 def settle(
     agent: Agent,
     memory_id: str,

@@ -41,10 +41,10 @@ from tests.integration.heartbeats.selves.conftest import (
     ALMANAC,
     propose_change,
     propose_now,
-    reload,
     reply_deciding,
     settle,
 )
+from tests.support.rows import reload
 
 #: Sources of facts.
 BY_AGENT = {"kind": "heartbeat", "reference": "agent:{agent}", "trust": 0.8}
@@ -341,4 +341,4 @@ def test_an_undecided_proposal_expires_after_a_month(agent: Agent) -> None:
         assert [proposal.id for proposal in propose_settled_changes(agent_id=agent.id).proposed.expired] == [
             old.id
         ]
-    assert (reload(agent, old).status, reload(agent, young).status) == ("expired", "pending")
+    assert (reload(old).status, reload(young).status) == ("expired", "pending")
