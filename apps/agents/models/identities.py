@@ -81,7 +81,6 @@ class AgentEndorsement(TenantModel):
     """The System Authority's signed statement about an agent's identity (`arbor.agents.endorsement.Endorsement`)."""
 
     app_privileges: ClassVar[str] = "SELECT, INSERT, UPDATE"
-    ops_privileges: ClassVar[str] = "SELECT"
 
     agent = TenantOneToOne(Agent, primary_key=True, related_name="endorsement")
     status = models.CharField(

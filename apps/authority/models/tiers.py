@@ -17,8 +17,6 @@ from arbor.ids import uuid7
 class TrustScore(TenantModel):
     """An agent's trust tier, and the score that moves it; computed by maintenance."""
 
-    ops_privileges: ClassVar[str] = "SELECT"
-
     agent = TenantOneToOne(Agent, primary_key=True, related_name="trust_score")
     tier = models.CharField(max_length=16, choices=choices_of(TrustTier))
     #: Since when the agent has the tier.
