@@ -20,7 +20,6 @@ from apps.authority.services.authority_column import capability_name, from_recor
 from apps.signals.services.emission import emit
 from apps.tenants.scope import current_tenant
 from apps.tenants.statements import fetch
-from arbor.agents.keys import SigningKey
 from arbor.audit.changes import AuditChange, change_of
 from arbor.authority.constraints import UNCONSTRAINED, Constraints
 from arbor.authority.grants import (
@@ -215,9 +214,9 @@ def revoke_actions(*, action: str, agent_ids: Collection[UUID] | None, reason: s
     return len(_revoke(list(rows.values_list("id", flat=True)), reason=reason, actor=actor))
 
 
-def sign_rows(rows: Iterable[CapabilityGrant], key: SigningKey | None = None) -> None:
+def sign_rows(rows: Iterable[CapabilityGrant]) -> None:
     """Sign grants as the System Authority; the caller stores them."""
-    key = key or ensure_system_authority()
+    key = ensure_system_authority()
     for row in rows:
         row.issuer = issuer_of(key.number)
         row.signature = key.sign(to_value(row).message()).hex()
