@@ -33,7 +33,7 @@ from arbor.selves.proposals import ProposalKind
 from arbor.selves.tendencies import MIN_SIGNS
 from arbor.selves.values import AspectKind, NewAspect
 from tests.factories.heartbeats import HeartbeatFactory
-from tests.factories.memories import ClusterMemberFactory, MemoryFactory
+from tests.factories.memories import ClusterFactory, ClusterMemberFactory, MemoryFactory
 from tests.factories.selves import ProposalFactory
 from tests.integration.heartbeats.conftest import REST, last_heartbeat
 from tests.integration.heartbeats.heartbeat_runner import HeartbeatRunner, action_of, reply_of, store_fact
@@ -255,10 +255,8 @@ def test_a_statement_of_a_user_must_be_confirmed(
 def test_a_large_cluster_is_proposed_once_and_becomes_a_fact(agent: Agent) -> None:
     member = store_fact(agent, "The tide turns at noon.")
     with tenant_transaction(agent.tenant_id):
-        tides = Cluster.objects.create(
-            tenant_id=agent.tenant_id, agent=agent, name="tides", size=20, stale=False
-        )
-        Cluster.objects.create(tenant_id=agent.tenant_id, agent=agent, name="piers", size=9, stale=False)
+        tides = ClusterFactory(agent=agent, name="tides", size=20)
+        ClusterFactory(agent=agent, name="piers", size=9)
         ClusterMember.objects.create(
             tenant_id=agent.tenant_id, cluster=tides, memory_id=UUID(member), strength=0.9
         )
@@ -279,9 +277,7 @@ def test_a_large_cluster_is_proposed_once_and_becomes_a_fact(agent: Agent) -> No
 @pytest.mark.parametrize(("insights", "proposed"), [(5, 1), (6, 0)])
 def test_insights_do_not_gather_around_insights(agent: Agent, insights: int, proposed: int) -> None:
     with tenant_transaction(agent.tenant_id):
-        cluster = Cluster.objects.create(
-            tenant_id=agent.tenant_id, agent=agent, name="gather", size=10, stale=False
-        )
+        cluster = ClusterFactory(agent=agent, name="gather", size=10)
         for _ in range(insights):
             insight = ProposalFactory(agent=agent, kind="insight", source=SOURCE, status="accepted")
             memory = MemoryFactory(agent=agent, source=f"proposal:{insight.id}")
@@ -294,9 +290,7 @@ def test_a_declined_insight_does_not_return_as_a_new_cluster(agent: Agent, commo
     members = [UUID(store_fact(agent, f"The tide turns at {hour} o'clock.")) for hour in range(7)]
 
     def form(chosen: list[UUID]) -> Cluster:
-        cluster = Cluster.objects.create(
-            tenant_id=agent.tenant_id, agent=agent, name="tides", size=20, stale=False
-        )
+        cluster = ClusterFactory(agent=agent, name="tides", size=20)
         for member in chosen:
             ClusterMember.objects.create(
                 tenant_id=agent.tenant_id, cluster=cluster, memory_id=member, strength=0.9
