@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence, Sized
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 
 from arbor.authority.reflexes import COMMAND_NAMES, ReflexKind, ReflexTerms, find_secret, reflex_of
 from arbor.heartbeat.decision import Decision, DecisionVerdict, refuse, texts_of, texts_to_guard
@@ -41,13 +41,11 @@ _ID = re.compile(r"[0-9a-fA-F-]{32,36}")
 REMOVED = "[removed by a reflex]"
 
 
-class ItemBoundaryMatch(BaseModel):
+class ItemBoundaryMatch(BaseModel, frozen=True):
     """A boundary match of an item of a reply that is no action; JSON by `model_dump(mode="json")`.
 
     `reason` is why the item is dropped, and empty if it is accepted.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     path: str
     value: str

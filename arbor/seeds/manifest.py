@@ -9,7 +9,7 @@ from typing import Annotated, Any, Self
 from uuid import UUID
 
 import orjson
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, Field, ValidationError
 
 from arbor.clock import in_utc
 from arbor.errors import SeedInvalid
@@ -20,10 +20,8 @@ SEED_VERSION = 1
 type Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 
 
-class _Part(BaseModel):
+class _Part(BaseModel, frozen=True, extra="forbid"):
     """A part of a manifest, which refuses fields that it does not know."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     @classmethod
     def read(cls, text: bytes) -> Self:

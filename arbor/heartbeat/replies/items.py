@@ -10,7 +10,7 @@ from datetime import date, datetime, time
 from enum import StrEnum
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 
 from arbor.clock import to_utc
 from arbor.errors import Invalid
@@ -27,10 +27,8 @@ _LONGEST_DATE = 10
 _INDEX = re.compile(r"\[\d+\]")
 
 
-class Dropped(BaseModel):
+class Dropped(BaseModel, frozen=True):
     """A dropped item of a reply: its path, its beginning and the reason."""
-
-    model_config = ConfigDict(frozen=True)
 
     path: str
     value: str
