@@ -8,10 +8,9 @@ from django.db import models
 
 from apps.agents.models import Agent
 from apps.tenants.fields import TenantForeignKey, TenantOneToOne, choices_of
-from apps.tenants.models import TenantModel
+from apps.tenants.models import TenantModel, TenantRow
 from arbor.agents.template import TrustTier
 from arbor.authority.trust_tiers import TierStatus
-from arbor.ids import uuid7
 
 
 class TrustScore(TenantModel):
@@ -60,12 +59,11 @@ class TrustScore(TenantModel):
         )
 
 
-class TierChange(TenantModel):
+class TierChange(TenantRow):
     """A change of an agent's trust tier. Written once."""
 
     app_privileges: ClassVar[str] = "SELECT, INSERT"
 
-    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     agent = TenantForeignKey(Agent, related_name="tier_changes")
     before = models.CharField(max_length=16, choices=choices_of(TrustTier))
     after = models.CharField(max_length=16, choices=choices_of(TrustTier))
