@@ -44,7 +44,7 @@ class BoundedCheck:
     """
 
     def __init__(self, name: str, check: Callable[[], None]) -> None:
-        """`check` raises if the server does not answer."""
+        """Name the check; `check` raises if the server does not answer."""
         self._name = name
         self._check = check
         self._lock = threading.Lock()

@@ -26,7 +26,8 @@ _OF_PROCESS: dict[str, frozenset[str]] = {
     "scheduler": frozenset({APP, BROKER}),
     # The master key seals the keys of agents and the secrets of webhooks that are created in the console.
     "web": frozenset({APP, OPS, ACCOUNTS, BROKER, "SECRET_KEY", "ARBOR_METRICS_TOKEN"}) | MASTER_KEYS,
-    # No account signs in to the API: a token is read as its tenant. The operations role changes members and limits.
+    # The API needs no accounts role: a token names its tenant, and is looked up under that tenant's row-level security. The
+    # operations role changes members and limits.
     "api": frozenset({APP, OPS, BROKER}) | MASTER_KEYS,
     "flower": frozenset({ACCOUNTS, BROKER}),
     "fork-server": frozenset(),

@@ -35,11 +35,23 @@ _TEST_OPENING = re.compile(
 )
 #: A repeated word, also after a name that ends in it ("the first_turn turn"), as careless replacements cause.
 _REPEATED = re.compile(r"\b(?!that\b|had\b)([a-z]{2,}) \1\b|(?<![\w`.])[a-z]+_([a-z]+) \2\b")
+#: The main clause of a sentence: the text before the first mark, and before a word that opens another clause.
+_MAIN_CLAUSE = re.compile(
+    r"[^:,;.(`]*?(?=[:,;.(`]|$|\b(?:that|which|who|whose|whom|what|how|why|where|whether|when|while|if|as|until"
+    r"|unless|after|before|so|than|because)\b)",
+    re.IGNORECASE,
+)
+#: Verb forms that make a statement of a main clause: those that are no nouns, and no imperatives.
+_FINITE_VERB = re.compile(
+    r"\b(is|are|was|were|has|had|cannot|could|may|might|must|shall|should|would|does|becomes?|belongs?|equals?"
+    r"|happens?|reaches|stays|removes|decides)\b"
+)
 _NAME_PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 #: The subjects of findings that no table names.
-NO_DOCSTRING, CLAUSE, VAGUE_VARIABLE, DUPLICATE = (
+NO_DOCSTRING, CLAUSE, STATEMENT, VAGUE_VARIABLE, DUPLICATE = (
     "no docstring",
     "docstring opens with a clause",
+    "module docstring is a statement",
     "each",
     "duplicate class",
 )
@@ -102,6 +114,7 @@ def check_source(file: str, source: str, banned: Banned) -> Iterator[Finding]:
 
     if source.strip() and not docstring:
         yield finding(1, NO_DOCSTRING, "the module needs a docstring")
+    yield from check_module_docstring(file, docstring)
     yield from _check_names(file, _names(file, tree), banned)
     for line, text in _docstrings(tree):
         if opening := _OPENING.match(text):
@@ -127,6 +140,16 @@ def check_source(file: str, source: str, banned: Banned) -> Iterator[Finding]:
                             VAGUE_VARIABLE,
                             f"name the loop variable after the thing, not {variable.id}",
                         )
+
+
+def check_module_docstring(file: str, docstring: str) -> Iterator[Finding]:
+    """Yield the finding in a module docstring whose first sentence is a statement, such as "A query is parsed once"."""
+    main_clause = _MAIN_CLAUSE.match(" ".join(docstring.split()))
+    if main_clause and (verb := _FINITE_VERB.search(main_clause[0])):
+        message = (
+            f'the module docstring is a statement ("{verb[0]}"): write a noun phrase, or begin with a verb'
+        )
+        yield Finding(file=file, line=1, subject=STATEMENT, message=message)
 
 
 def _names(file: str, tree: ast.Module) -> Iterator[tuple[int, str]]:
@@ -202,6 +225,7 @@ def check(
     found = [*check_classes(sources), *check_test_names(tests or {})]
     for file, source in (tests or {}).items():
         found += check_helper_names(file, source, banned)
+        found += check_module_docstring(file, ast.get_docstring(ast.parse(source)) or "")
     for file, source in sources.items():
         found += check_source(file, source, banned)
     return sorted(found, key=lambda finding: (finding.file, finding.line, finding.subject))

@@ -27,8 +27,9 @@ class BearerToken(HttpBearer):
     def __init__(
         self, role: Role | None = None, *, tenant_wide: bool = True, reaches_others: bool = False
     ) -> None:
-        """`role` None: viewer to read, operator to change. Without `tenant_wide`, the operation itself checks the agent of the token.
+        """Set the rights that a token needs.
 
+        `role` None: viewer to read, operator to change. Without `tenant_wide`, the operation itself checks the agent of the token.
         `reaches_others`: the operation reaches other agents than that of its path, so a token of one agent is refused.
         """
         super().__init__()

@@ -13,7 +13,7 @@ from django.utils import timezone
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
-from arbor.embedding.models import REFUSED
+from arbor.embedding.models import REFUSED, is_refused
 from arbor.heartbeat.budgets import BudgetKind
 from arbor.ids import read_id
 from arbor.quotations import clip
@@ -220,7 +220,7 @@ def words_of_origin(text: str) -> str:
 def embedder(model: str) -> str:
     """Write the embedder of a text by its `embedding_model`, without the provider, or why the text has no vector."""
     name = model.removeprefix(REFUSED).rpartition("/")[2]
-    return f"refused by {name}" if model.startswith(REFUSED) else name or "not yet"
+    return f"refused by {name}" if is_refused(model) else name or "not yet"
 
 
 def origin(text: str) -> SafeString:

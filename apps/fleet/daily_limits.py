@@ -22,6 +22,8 @@ LIMITS: Mapping[str, tuple[str, int]] = MappingProxyType(
         "daily_usd": ("US dollars", 10**8 - 1),
     }
 )
+#: The decimals of a limit of money, by the scale of the columns.
+DECIMALS = 4
 # Waits for heartbeats that have read the old limit.
 _LOCK_SCHEDULES = """
 SELECT FROM heartbeats_heartbeatschedule
@@ -43,13 +45,16 @@ _SPREAD = 0.05
 
 
 def check_daily_limits(limits: Mapping[str, int | Decimal | None]) -> None:
-    """Raise Invalid for an unknown name, and unless each daily limit is None, or from 0 to its largest value."""
+    """Raise Invalid for an unknown name, and unless each daily limit is None, or from 0 to its largest value, with at most DECIMALS decimals."""
     for name, limit in limits.items():
         if name not in LIMITS:
             raise Invalid(f"daily limits are {', '.join(LIMITS)}, got {name!r}")
         unit, largest = LIMITS[name]
         if limit is not None and not (Decimal(limit).is_finite() and 0 <= limit <= largest):
             raise Invalid(f"a limit of {unit} a day is 0 to {largest:,}, or none, got {limit}")
+        # A finer limit would be rounded, perhaps to 0, which permits nothing.
+        if limit is not None and round(Decimal(limit), DECIMALS) != limit:
+            raise Invalid(f"a limit of {unit} a day has at most {DECIMALS} decimals, got {limit}")
 
 
 def is_raised(*, before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:

@@ -23,7 +23,7 @@ class Exchange:
     """One request and its response."""
 
     def __init__(self, *, method: str, path: str, request_id: str, send: Send) -> None:
-        """`request_id` is the id that the client sent, if any."""
+        """Begin with the request; `request_id` is the id that the client sent, if any."""
         self.request_id = valid_request_id(request_id)
         self.access: TokenAccess | None = None
         self.rate: RequestRate | None = None

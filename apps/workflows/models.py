@@ -160,7 +160,7 @@ class WorkflowRun(TenantRow):
 
 
 class WorkflowStep(TenantRow):
-    """One visit of a step of a run, with its output."""
+    """One step of a run: a visit of a node, with its output."""
 
     run = TenantForeignKey(WorkflowRun, related_name="steps")
     #: The place in the run, from 1.
@@ -169,7 +169,7 @@ class WorkflowStep(TenantRow):
     name = models.CharField(max_length=NAME_LENGTH)
     kind = models.CharField(max_length=8, choices=choices_of(WorkflowStepKind))
     status = models.CharField(max_length=9, choices=choices_of(WorkflowStepStatus))
-    #: The agent that a prompt is asked for, or that the step is delegated to.
+    #: The agent on whose behalf a model is asked, or to which the step is delegated.
     agent = TenantForeignKey(Agent, deleting=OnDelete.SET_NULL, null=True, related_name="+")
     #: The prompt, question or task, with the values filled in.
     input = models.TextField(blank=True)

@@ -106,7 +106,7 @@ _MOST_DIALECTS = 10_000
 
 
 class DialectCache:
-    """Stores the dialect that each server accepted, shared by all threads."""
+    """Stores the dialect that each server accepted for an account and a model, shared by all threads."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -148,7 +148,7 @@ def negotiate(
     permits streams. Raises the model's errors.
     """
     ends_at = time.monotonic() + deadline_s
-    cache_key = (endpoint.url, model, schema_name)
+    cache_key = (endpoint.url, endpoint.account, model, schema_name)
     dialect = dialects.get(cache_key, first)
     while True:
         remaining_s = ends_at - time.monotonic()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Generator, Hashable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -67,6 +67,11 @@ class ApiEndpoint:
             return str(httpx.URL(self.url).copy_with(userinfo=b""))
         except httpx.InvalidURL:
             return "its address"
+
+    @property
+    def account(self) -> Hashable:
+        """Return a value that is equal for endpoints with the same key and headers; its text does not show the key."""
+        return self.auth and self.auth.secret, frozenset(self.headers.items())
 
     def scrub(self, text: str) -> str:
         """Put a text on one line, without keys, cut to the length of a quotation."""

@@ -58,6 +58,9 @@ _HTTPX_ERRORS: dict[type[Exception], type[httpx.TransportError]] = {
     httpcore.UnsupportedProtocol: httpx.UnsupportedProtocol,
 }
 
+#: The proxies that httpcore reaches without further packages.
+_PROXY_SCHEMES = ("http", "https")
+
 type Origin = tuple[str, str, int | None]
 
 
@@ -258,13 +261,28 @@ class DirectClient(httpx.Client):
 
 
 def _proxy_for(origin: Origin) -> httpcore.Proxy | None:
-    """Return the proxy by HTTP_PROXY, HTTPS_PROXY and NO_PROXY; None for loopback addresses."""
+    """Return the proxy by HTTP_PROXY, HTTPS_PROXY and NO_PROXY; None for loopback addresses.
+
+    Raises httpx.LocalProtocolError, which the adapters translate, for a proxy that cannot be used.
+    """
     scheme, host, _ = origin
     url = urllib.request.getproxies().get(scheme)
     if url is None or _is_loopback(host) or urllib.request.proxy_bypass(host):
         return None
-    proxy = httpx.Proxy(url if "://" in url else f"http://{url}")
+    try:
+        proxy = httpx.Proxy(url if "://" in url else f"http://{url}")
+    except (ValueError, httpx.InvalidURL) as error:
+        raise _proxy_error(scheme) from error
+    if proxy.url.scheme not in _PROXY_SCHEMES or not proxy.url.host:
+        raise _proxy_error(scheme)
     return httpcore.Proxy(url=str(proxy.url), auth=proxy.raw_auth, headers=proxy.headers.raw)
+
+
+def _proxy_error(scheme: str) -> httpx.LocalProtocolError:
+    """Return the error for an unusable proxy, without its address, which may contain a password."""
+    return httpx.LocalProtocolError(
+        f"the proxy in {scheme.upper()}_PROXY cannot be used; it must be http://HOST:PORT or https://HOST:PORT"
+    )
 
 
 def _is_loopback(host: str) -> bool:

@@ -23,7 +23,7 @@ SCHEME = "arbor://"
 WILDCARDS = ("*", "**")
 MAX_URI_LENGTH = 500
 
-#: Domains and their operations: the canonical list of the origin, and the requests of the built-in templates.
+#: Domains and their operations: the canonical list of the origin of seed 000, and the requests of the built-in templates.
 #: In an operation, "*" matches any characters.
 KNOWN_PREFIXES: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {

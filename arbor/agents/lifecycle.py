@@ -24,6 +24,10 @@ class AgentStatus(StrEnum):
     DORMANT = "dormant"
 
 
+#: The statuses of an agent that other agents may write to. In the others it reads nothing until a person starts it.
+REACHABLE = frozenset({AgentStatus.ACTIVE, AgentStatus.PAUSED, AgentStatus.DORMANT})
+
+
 class LifecycleVerb(StrEnum):
     """The verbs that change an agent's status.
 

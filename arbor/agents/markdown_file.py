@@ -110,7 +110,11 @@ def read_front_matter(text: str) -> FrontMatter:
 
 
 def read_markdown_file(text: str) -> ParsedFile:
-    """Parse a file; errors are in `faults`, and the rest is parsed all the same."""
+    """Parse a file; errors are in `faults`.
+
+    If the front matter is not valid YAML, the sections are parsed all the same. Nothing is parsed of a file without front matter, or of
+    one that is too long or contains characters that cannot be stored.
+    """
     read = read_front_matter(text)
     sections, body_faults = _read_sections(read.body, first_line=read.first_line)
     return ParsedFile(
@@ -130,9 +134,16 @@ def file_invalid[E: DefinitionInvalid](
 
 
 def path_text(path: ValuePath, *, inside: bool = False) -> str:
-    """Format a path like `character.traits[2].intensity`; `inside`: as the continuation of another path."""
-    text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
+    """Format a path like `character.traits[2].intensity`; `inside`: as the continuation of another path.
+
+    Characters that cannot be printed are escaped.
+    """
+    text = "".join(f"[{part}]" if isinstance(part, int) else f".{_printable(part)}" for part in path)
     return text if inside else text.removeprefix(".")
+
+
+def _printable(key: str) -> str:
+    return key if key.isprintable() else repr(key)[1:-1]
 
 
 def _check_text(text: str) -> Iterator[FileFault]:
@@ -171,7 +182,8 @@ def _read_front_matter(text: str, *, first_line: int, loader: Any) -> _FrontPart
     except (LookupError, AttributeError):
         return _unreadable("the front matter is not valid YAML: a value does not fit its tag (!)", first_line)
     if not isinstance(front, dict):
-        return _unreadable("the front matter must be a list of `key: value`", first_line)
+        got = "a list" if isinstance(front, list) else "a single value"
+        return _unreadable(f"the front matter must be lines of `key: value`, got {got}", first_line)
     if not front:
         return _unreadable("the front matter is empty", first_line)
     lines: dict[ValuePath, int] = {}
@@ -227,7 +239,7 @@ def _record_lines(
 
 
 def _find_unstorable(value: object, path: ValuePath = ()) -> Iterator[tuple[ValuePath, str]]:
-    """Find values that JSON cannot represent, because the values are stored as JSON."""
+    """Find keys and values that JSON cannot represent, because the values are stored as JSON."""
     if isinstance(value, list):
         for at, item in enumerate(value):
             yield from _find_unstorable(item, (*path, at))
@@ -235,6 +247,8 @@ def _find_unstorable(value: object, path: ValuePath = ()) -> Iterator[tuple[Valu
         for key, item in value.items():
             if not isinstance(key, str):
                 yield path, f"the key {key} must be text; put it in quotes"
+            elif fault := _storage_fault(key):
+                yield (*path, key), f"the key {fault}"
             yield from _find_unstorable(item, (*path, str(key)))
     elif isinstance(value, str):
         if fault := _storage_fault(value):

@@ -51,7 +51,7 @@ from arbor.knowledge.subscriptions import MAX_SUBSCRIPTIONS, SubscriptionRequest
 from arbor.models.handles import Handle
 from arbor.quotations import clip
 
-# The capacity of a new agent: 20 thoughts and 10 interests fit into working memory (the origin's defaults), the active
+# The capacity of a new agent: 20 thoughts and 10 interests fit into working memory (the defaults of the origin of seed 000), the active
 # and the queued goals into the backlog.
 MAX_THOUGHTS = 20
 MAX_INTERESTS = 10

@@ -29,7 +29,7 @@ class TrustMode(StrEnum):
     ASK = "ask"
     #: The action runs.
     ALLOW = "allow"
-    #: The action runs as under `allow`; the origin's profiles have both, and of the two `allow` counts as the stricter.
+    #: The action runs as under `allow`; the origin of seed 000 has both, and of the two `allow` counts as the stricter.
     AUTO = "auto"
 
     @property

@@ -24,7 +24,10 @@ def read_message(
         return mapping.message(parse_body(body))
     event = headers.get(GITHUB_EVENT, "").strip()
     if not event or len(event) > EVENT_LENGTH or not event.isprintable():
-        raise Invalid(f"a delivery of GitHub names its event in the header {GITHUB_EVENT}")
+        raise Invalid(
+            f"a delivery of GitHub names its event in the header {GITHUB_EVENT}, by 1 to {EVENT_LENGTH} printable characters,"
+            f" got {event[:200]!r}"
+        )
     if headers.get("content-type", "").partition(";")[0].strip().lower() == _FORM:
         body = _payload_of_form(body)
     return github_message(event, parse_body(body))

@@ -13,6 +13,11 @@ NAME_LENGTH = 80
 REFUSED = "refused: "
 
 
+def is_refused(made_by: str) -> bool:
+    """Return whether a row's embedder refused its text, by the model's name in the row."""
+    return made_by.startswith(REFUSED)
+
+
 @dataclass(frozen=True, kw_only=True)
 class EmbeddingModel:
     """An embedder's name, as in `ARBOR_EMBEDDING_MODEL`, and the length of its vectors.

@@ -33,9 +33,9 @@ def find_unmet(text: str, *, dependencies: Iterable[str], met: Collection[str]) 
         if text_key(dependency) == text_key(text) or same_goal(dependency, text):
             return dependency
     beginning = text_key(beginning_of(text))
-    begun = {text_key(entry): entry for entry in waiting if text_key(entry).startswith(beginning)}
-    if beginning and len(begun) == 1:
-        return next(iter(begun.values()))
+    matching = {text_key(entry): entry for entry in waiting if text_key(entry).startswith(beginning)}
+    if beginning and len(matching) == 1:
+        return next(iter(matching.values()))
     raise Invalid(
         f"its plan does not wait for {text!r}; it waits for {'; '.join(waiting) if waiting else 'nothing'}"
     )

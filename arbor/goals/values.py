@@ -29,6 +29,8 @@ FEELING_OF_FAILED_STEP = -0.1
 #: From this strength on, the prompt names the feeling.
 MIN_FEELING = 0.3
 TITLE_LENGTH = 300
+#: The longest description of a goal that a person, a program or the agent's reply adds.
+DESCRIPTION_LENGTH = 4_000
 #: The longest note on a goal's progress.
 NOTE_LENGTH = 4_000
 # The stated priority of a goal (the origin of seed 000): 50 is usual.

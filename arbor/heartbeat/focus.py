@@ -53,7 +53,7 @@ def choose_mode(
 ) -> Mode:
     """Choose the mode.
 
-    The order is that of the origin's code; the order in its document would starve consolidation. `heartbeat_number`
+    The order is that of the origin of seed 000; the order of the document would starve consolidation. `heartbeat_number`
     counts from 1, `pending_intents` counts intents of active goals; `wants_consolidation`: ten turns of conversations were
     answered since the last consolidation (seed 000, 7).
     """

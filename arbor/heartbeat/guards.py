@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence, Sized
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from pydantic import BaseModel
 
 from arbor.authority.reflexes import COMMAND_NAMES, ReflexKind, ReflexTerms, find_secret, reflex_of
 from arbor.heartbeat.decision import Decision, DecisionVerdict, refuse, texts_of, texts_to_guard
-from arbor.heartbeat.replies.items import Dropped
+from arbor.heartbeat.replies.items import Dropped, paths_of
 from arbor.heartbeat.replies.reply import Reply, ReplyPart
 from arbor.heartbeat.situation import PerceptView
 from arbor.heartbeat.views import MatchedBoundary
@@ -114,12 +114,6 @@ def apply_boundaries_to_reply(
         if len(accepted) < len(items):
             remaining[key] = accepted
     return (reply.model_copy(update=remaining) if remaining else reply), matches_of_items
-
-
-def paths_of(key: str, items: Sized, dropped_paths: Collection[str]) -> list[str]:
-    """Return the original path of each item of a reply's list, before items were dropped."""
-    paths = (f"{key}[{index}]" for index in range(len(items) + len(dropped_paths)))
-    return [path for path in paths if path not in dropped_paths][: len(items)]
 
 
 def dropped_at_boundaries(matches: Sequence[ItemBoundaryMatch]) -> list[Dropped]:

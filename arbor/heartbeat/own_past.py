@@ -65,7 +65,7 @@ def recall_memories(
 def choose_memories(found: Sequence[Recalled], *, limit: int, situation: Situation) -> list[Recalled]:
     """Return the best `limit` memories, with own heartbeats for at most half of the limit, none almost the same as a shown one.
 
-    What does not fit the query at all, and only fills the limit, comes last, the latest first.
+    A limit of 1 may be one own heartbeat. What does not fit the query at all, and only fills the limit, comes last, the latest first.
     """
     fillers = sorted(
         (memory for memory in found if not _fits(memory)), key=lambda memory: -memory.occurred_at.timestamp()

@@ -52,12 +52,17 @@ def visible_text(text: str) -> str:
 
 
 def checked_name(name: str) -> str:
-    """Return the name of a document with forward slashes. Raises Invalid for one that is empty, too long or leads outside."""
+    """Return the name of a document with forward slashes.
+
+    Raises Invalid for one that is empty, is too long, leads outside, or has characters that cannot be printed.
+    """
     check_text("a document's name", name)
     cleaned = visible_text(unicodedata.normalize("NFC", name.replace("\\", "/"))).strip().lstrip("/")
     check_line("a document's name", cleaned, NAME_LENGTH)
     parts = PurePosixPath(cleaned).parts
-    if not parts or ".." in parts or any(not char.isprintable() for char in cleaned):
+    if not cleaned.isprintable():
+        raise Invalid(f"a document's name has printable characters only, got {name[:200]!r}")
+    if not parts or ".." in parts:
         raise Invalid(f"a document's name is a file's name or a path below a folder, got {name[:200]!r}")
     return "/".join(parts)
 

@@ -99,8 +99,10 @@ class ForgettingPolicy:
                 )
         if self.grace < timedelta(0):
             raise ConfigurationInvalid(f"the grace of a memory must not be negative, got {self.grace}")
-        if self.quota < 1:
-            raise ConfigurationInvalid(f"an agent's quota of memories must be at least 1, got {self.quota}")
+        if not 1 <= self.quota <= MAX_COUNT:
+            raise ConfigurationInvalid(
+                f"an agent's quota of memories must be 1 to {MAX_COUNT:,}, got {self.quota}"
+            )
 
     def quota_of(self, kind: MemoryType) -> int:
         """Return the most memories of a type that one agent has in mind."""

@@ -10,7 +10,7 @@ from enum import StrEnum
 
 from arbor.errors import ModelError, ModelTimeout, ModelUnavailable
 
-#: Failures in a row that open the breaker, and seconds until the trial. Source: the origin.
+#: Failures in a row that open the breaker, and seconds until the trial (the origin of seed 000).
 FAILURES_TO_OPEN = 3
 COOL_DOWN_S = 60.0
 

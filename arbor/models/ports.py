@@ -24,8 +24,8 @@ class CallPurpose(StrEnum):
     SUMMARIZE = "summarize"
     #: Extract concepts and stated facts from texts.
     EXTRACT = "extract"
-    #: Appraise the importance of texts.
-    WEIGH = "weigh"
+    #: Appraise the importance of memories; calls are stored under the shorter word.
+    APPRAISE_MEMORIES = "weigh"
     #: Search the web and read pages; asks no model.
     WEB = "web"
     #: Call a tool of an MCP server; asks no model.

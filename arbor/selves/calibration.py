@@ -67,11 +67,11 @@ THRESHOLDS: Mapping[ProposalKind, Threshold] = MappingProxyType(
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Calibration:
-    """The latest proposals of one kind: accepted ones that proved right and wrong, and refused ones."""
+    """The latest proposals of one kind: accepted ones that proved right and wrong, and rejected ones."""
 
     right: int = 0
     wrong: int = 0
-    refused: int = 0
+    rejected: int = 0
 
     @property
     def judged(self) -> int:

@@ -37,7 +37,9 @@ class FilterEffect(StrEnum):
 
 
 def _bad_word(word: str) -> str:
-    return f"a word of a memory filter has 1 to {PATTERN_LENGTH} characters, as tide or gossip*, got {word!r}"
+    if not is_storable(word):
+        return f"a word of a memory filter has no NUL character or half a surrogate pair, got {word!r}"
+    return f"a word of a memory filter has 1 to {PATTERN_LENGTH} characters, not only blanks and *, as tide or gossip*, got {word!r}"
 
 
 class MemoryFilter(BaseModel, frozen=True, extra="forbid"):

@@ -54,8 +54,17 @@ _PARAMETERS: Mapping[WorkflowStepKind, frozenset[str]] = {
     WorkflowStepKind.WAIT: frozenset({"for"}),
     WorkflowStepKind.NOTE: frozenset(),
 }
-#: Parameters that only some kinds have; others belong to DOT or to the engine.
+#: Parameters that only some kinds have.
 _ALL_PARAMETERS = frozenset().union(*_PARAMETERS.values(), _TEXT_OF.values())
+#: Attributes that the engine reads on every step.
+_OF_ENGINE = frozenset({"type", "retry_target", "fallback_retry_target", "max_visits"})
+#: Attributes by which Graphviz draws a node, by its reference; they have no effect on a run.
+_DRAWING_NAMES = """
+class color colorscheme comment distortion fillcolor fixedsize fontcolor fontname fontsize gradientangle group height href id image
+imagepos imagescale label labelloc layer margin nojustify ordering orientation penwidth peripheries pin pos regular samplepoints
+shape shapefile showboxes sides skew sortv style target tooltip URL width xlabel z
+"""
+_OF_DRAWING = frozenset(_DRAWING_NAMES.split())
 _DEFAULT_RETRIES = {WorkflowStepKind.PROMPT: 2}
 _DEFAULT_BACKOFF = timedelta(seconds=30)
 
@@ -147,14 +156,23 @@ def read_definition(text: str) -> WorkflowDefinition:
 def read_new_definition(text: str) -> WorkflowDefinition:
     """Parse and check a definition that is to be stored.
 
-    Raises PipelineInvalid as `read_definition`, and for a backoff without retries, which definitions that were stored earlier may have.
+    Raises PipelineInvalid as `read_definition`, and for what definitions that were stored earlier may have: unknown attributes of steps,
+    and a backoff without retries.
     """
     definition = read_definition(text)
-    faults = [
-        f"node {name}: backoff is the delay before another try; give retries too, 1 to {MAX_RETRIES}"
-        for name, step in definition.steps.items()
-        if definition.graph.nodes[name].attributes.get("backoff") and not step.retries
-    ]
+    faults = []
+    for name, step in definition.steps.items():
+        written = definition.graph.nodes[name].attributes
+        known = _parameters_of(step.kind) | _OF_ENGINE
+        for unknown in sorted(written.keys() - known - _OF_DRAWING):
+            faults.append(
+                f"node {name}: a {step.kind} step has no attribute {unknown!r}; it has {', '.join(sorted(known))},"
+                " and those by which Graphviz draws a node"
+            )
+        if written.get("backoff") and not step.retries:
+            faults.append(
+                f"node {name}: backoff is the delay before another try; give retries too, 1 to {MAX_RETRIES}"
+            )
     if faults:
         raise PipelineInvalid(faults=faults)
     return definition
@@ -181,11 +199,9 @@ def _read_step(node: PipelineNode, faults: list[str]) -> StepSpec:
         faults.append(
             f"{where}: a step's name has lower-case letters, digits and _, beginning with a letter, at most {NAME_LENGTH}"
         )
-    allowed = _PARAMETERS[kind] | {_TEXT_OF.get(kind, "")}
+    allowed = _parameters_of(kind)
     for name in sorted(_ALL_PARAMETERS & written.keys() - allowed):
-        faults.append(
-            f"{where}: a {kind} step has no {name}; it has {', '.join(sorted(filter(None, allowed)))}"
-        )
+        faults.append(f"{where}: a {kind} step has no {name}; it has {', '.join(sorted(allowed))}")
     return StepSpec(
         name=node.name,
         kind=kind,
@@ -200,6 +216,11 @@ def _read_step(node: PipelineNode, faults: list[str]) -> StepSpec:
         waits=_read_wait(kind, written, where, faults),
         max_tokens=_read_count(written, "max_tokens", DEFAULT_TOKENS, (1, MAX_TOKENS), where, faults),
     )
+
+
+def _parameters_of(kind: WorkflowStepKind) -> frozenset[str]:
+    """Return the parameters of a kind, with its text."""
+    return _PARAMETERS[kind] | ({_TEXT_OF[kind]} if kind in _TEXT_OF else set())
 
 
 def _read_text(node: PipelineNode, kind: WorkflowStepKind, faults: list[str]) -> str:

@@ -32,7 +32,7 @@ _STEP_FIELDS = frozenset({"output", "data", "error", "decision", "status"})
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StepState:
-    """One visit of a step. Conditions read it as `context.steps.NAME.output`, `.status`, `.data.KEY`, `.decision`."""
+    """One step of a run: a visit of a node. Conditions read it as `context.steps.NAME.output`, `.status`, `.data.KEY`, `.decision`."""
 
     name: str
     kind: WorkflowStepKind

@@ -63,7 +63,7 @@ class PartProcess:
     def __init__(
         self, part: ManagedProcess, env: Mapping[str, str], log_path: Path, *, url: str = ""
     ) -> None:
-        """`url` is the address of a part that answers HTTP."""
+        """Describe the process, which `start` starts; `url` is the address of a part that answers HTTP."""
         self.name = part.name
         self.url = url
         self.log_path = log_path

@@ -53,7 +53,7 @@ ARBOR_CLUSTER_PERIOD = timedelta(
     seconds=whole_number("ARBOR_CLUSTER_PERIOD_S", default=1800, least=0, most=30 * 86_400)
 )
 #: Whether the maintenance model also appraises each new memory; its importance and that of the rules are averaged.
-ARBOR_WEIGH_MEMORIES = env.bool("ARBOR_WEIGH_MEMORIES", default=False)
+ARBOR_APPRAISE_MEMORIES = env.bool("ARBOR_APPRAISE_MEMORIES", default=False)
 #: The most pending maintenance calls in the installation; calls of heartbeats wait in the same queue.
 ARBOR_MAX_MAINTENANCE_CALLS = env.int("ARBOR_MAX_MAINTENANCE_CALLS", default=200)
 #: The time for which the prompt of a completed maintenance call is stored for people; then it is deleted.

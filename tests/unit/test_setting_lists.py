@@ -1,4 +1,4 @@
-"""Settings that are lists of NAME=VALUE name each thing once."""
+"""Settings that are lists of NAME=VALUE: each name once."""
 
 from __future__ import annotations
 

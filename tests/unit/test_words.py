@@ -35,6 +35,26 @@ def test_a_docstring_does_not_open_with_a_clause(opening: str) -> None:
         assert [finding.subject for finding in check({"a.py": f'"""{text}"""'}, BANNED)] == subjects
 
 
+@pytest.mark.parametrize(
+    ("docstring", "refused"),
+    [
+        ("A query is parsed once: text, words and time.", True),
+        ("Secrets of every kind are\nstored.", True),
+        ("The archive removes memories.", True),
+        ("Queries, each of which is parsed once.", False),
+        ("Queries that are parsed once.", False),
+        ("Queries: each is parsed once.", False),
+        ("Queries. Each is parsed once.", False),
+        ("Explain why an agent may not act.", False),
+    ],
+)
+def test_a_module_docstring_is_no_statement(docstring: str, refused: bool) -> None:
+    subjects = ["module docstring is a statement"] * refused
+    source = f'"""{docstring}"""'
+    assert [finding.subject for finding in check({"a.py": source}, BANNED)] == subjects
+    assert [finding.subject for finding in check({}, BANNED, tests={"tests/a.py": source})] == subjects
+
+
 @pytest.mark.parametrize("source", ["class A:\n    {}", "def f():\n    {}", "async def f():\n    {}"])
 def test_docstrings_of_classes_and_functions_are_checked(source: str) -> None:
     assert subjects_of(source.format('"""Whether it goes."""')) == ["docstring opens with a clause"]

@@ -84,8 +84,8 @@ def change_status(*, agent_id: UUID, status: EndorsementStatus, actor: str, reas
 def rotate_agent_key(*, agent_id: UUID, actor: str) -> Endorsement:
     """Replace an agent's keys: the new signing key is signed by the one before, and endorsed; the public id stays.
 
-    The private half of the signing key before is deleted. The exchange key before opens messages under way; older ones are
-    deleted. Raises NotFound, IdentityRefused unless the identity is active, and SealBroken.
+    The private half of the signing key before is deleted. The exchange key before opens messages under way; the private halves of
+    older ones are deleted. Raises NotFound, IdentityRefused unless the identity is active, and SealBroken.
     """
     with transaction.atomic():
         agent = lock_agent(agent_id)

@@ -19,7 +19,7 @@ from apps.api.requests import access_of
 from apps.api.rows import Input
 from apps.api.scope import answers_secret
 from apps.fleet.administration import limit_tenant
-from apps.fleet.daily_limits import LIMITS
+from apps.fleet.daily_limits import DECIMALS, LIMITS
 from apps.fleet.members import dismiss_member, set_member_role
 from apps.tenants.models import Membership, Role, Tenant
 from arbor.errors import Invalid
@@ -99,7 +99,9 @@ class LimitsChange(Input):
 
     daily_beats: Annotated[int, Field(ge=0, le=LIMITS["daily_beats"][1])] | None = None
     daily_tokens: Annotated[int, Field(ge=0, le=LIMITS["daily_tokens"][1])] | None = None
-    daily_usd: Annotated[Decimal, Field(ge=0, le=LIMITS["daily_usd"][1], decimal_places=4)] | None = None
+    daily_usd: Annotated[Decimal, Field(ge=0, le=LIMITS["daily_usd"][1], decimal_places=DECIMALS)] | None = (
+        None
+    )
 
 
 @router.get("/members", response=ListPage[MemberResource], summary="List members")

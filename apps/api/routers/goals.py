@@ -31,6 +31,7 @@ from arbor.goals.backlog import BLOCKER_LENGTH
 from arbor.goals.plans import MAX_DEPENDENCIES, STEP_LENGTH, PlanDraft, PlanStatus, StepDraft
 from arbor.goals.values import (
     DEFAULT_PRIORITY,
+    DESCRIPTION_LENGTH,
     MAX_PRIORITY,
     NOTE_LENGTH,
     TITLE_LENGTH,
@@ -73,7 +74,7 @@ class GoalInput(Input):
     """A new goal."""
 
     title: _Title
-    description: Annotated[str, Field(max_length=4_000)] = ""
+    description: Annotated[str, Field(max_length=DESCRIPTION_LENGTH)] = ""
     layer: GoalLayer = GoalLayer.OBJECTIVE
     type: GoalType = GoalType.ACHIEVE
     priority: Annotated[int, Field(ge=0, le=MAX_PRIORITY)] = DEFAULT_PRIORITY

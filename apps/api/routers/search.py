@@ -37,7 +37,7 @@ class SearchInput(Input):
         str,
         Field(
             max_length=TERM_LENGTH,
-            description="What messages of the audit log and outputs of workflows must have; empty: a part of the query.",
+            description="Text that messages of the audit log and outputs of workflows must contain; empty: derived from the query.",
         ),
     ] = ""
     limit: Annotated[int, Field(ge=1, le=MAX_FOUND)] = 5

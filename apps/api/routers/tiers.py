@@ -81,7 +81,7 @@ class CalibrationResource(Schema):
     kind: ProposalKind
     right: int
     wrong: int
-    refused: int
+    rejected: int
     threshold: float | None = Field(
         description="The confidence from which the kind is proposed; null: the kind has no threshold."
     )

@@ -64,7 +64,7 @@ class DefinitionResource(Schema):
 
 
 class WorkflowStepResource(Schema):
-    """One visit of a step."""
+    """One step of a run: a visit of a node."""
 
     id: UUID
     run_id: UUID

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.db import connections
-from django.db.models import F, QuerySet
+from django.db.models import F, FloatField, QuerySet, Sum
 from django.db.models.functions import JSONObject
 
 from apps.calls.models import TokenRatio
+from apps.calls.services import queries
 from apps.tenants.scope import OPS
 from arbor.models.windows import MAX_RATIO, MIN_RATIO
 
@@ -18,29 +19,6 @@ from arbor.models.windows import MAX_RATIO, MIN_RATIO
 MAX_CALLS_READ = 200
 MIN_CALLS = 3
 MIN_TOKENS = 1_000
-
-# An unusable reply counts too, since its input was counted as any other. An input that equals its estimate was estimated by the
-# adapter. Rows are written where they differ, in the order of their keys.
-_LEARN = """
-INSERT INTO calls_tokenratio (tenant_id, id, model, ratio, calls, learnt_at)
-SELECT t.id, gen_random_uuid(), learnt.model, learnt.ratio, learnt.calls, now()
-FROM tenants_tenant t CROSS JOIN LATERAL (
-    SELECT c.model, least(greatest(sum(e.input_tokens)::float8 / sum(e.estimated_tokens), %(least)s), %(most)s) AS ratio,
-        count(*) AS calls
-    FROM (
-        SELECT call_id, input_tokens, estimated_tokens FROM calls_ledgerentry
-        WHERE tenant_id = t.id AND at > now() - interval '1 day'
-        ORDER BY at DESC LIMIT %(max_calls)s
-    ) e JOIN calls_externalcall c ON c.tenant_id = t.id AND c.id = e.call_id
-    WHERE e.input_tokens > 0 AND e.estimated_tokens > 0 AND e.input_tokens <> e.estimated_tokens
-    GROUP BY c.model
-    HAVING count(*) >= %(calls)s AND sum(e.estimated_tokens) >= %(tokens)s
-) learnt
-ORDER BY t.id, learnt.model
-ON CONFLICT (tenant_id, model) DO UPDATE
-SET ratio = excluded.ratio, calls = excluded.calls, learnt_at = excluded.learnt_at
-WHERE abs(calls_tokenratio.ratio - excluded.ratio) > 0.005 OR calls_tokenratio.calls <> excluded.calls
-"""
 
 
 def learn_token_ratios() -> int:
@@ -53,7 +31,7 @@ def learn_token_ratios() -> int:
         "tokens": MIN_TOKENS,
     }
     with connections[OPS].cursor() as cursor:
-        cursor.execute(_LEARN, values)
+        cursor.execute(queries.LEARN_RATIOS, values)
         changed: int = cursor.rowcount
         return changed
 
@@ -79,11 +57,11 @@ class ModelTokenRatio:
 
 def read_token_ratios() -> list[ModelTokenRatio]:
     """Return the token ratios of the installation by model, weighted by their calls."""
-    with connections[OPS].cursor() as cursor:
-        cursor.execute(
-            "SELECT model, sum(ratio * calls) / sum(calls), sum(calls) FROM calls_tokenratio GROUP BY model ORDER BY model"
-        )
-        return [
-            ModelTokenRatio(model=model, ratio=round(float(ratio), 3), calls=int(calls))
-            for model, ratio, calls in cursor.fetchall()
-        ]
+    rows: QuerySet[TokenRatio] = QuerySet(TokenRatio, using=OPS)
+    by_model = rows.values("model").annotate(
+        counted=Sum(F("ratio") * F("calls")) / Sum("calls", output_field=FloatField()), of_calls=Sum("calls")
+    )
+    return [
+        ModelTokenRatio(model=row["model"], ratio=round(row["counted"], 3), calls=row["of_calls"])
+        for row in by_model.order_by("model")
+    ]

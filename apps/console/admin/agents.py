@@ -27,7 +27,7 @@ from apps.console.views import console_page
 from apps.tenants.scope import APP
 from arbor.errors import IdentityRefused, Invalid, NotFound
 
-#: The most agents that one act changes; the command line changes more.
+#: The most agents that one act changes; the page Operations and `agent pause-all`, `resume-all` change all.
 MAX_SELECTED = 200
 #: Reasons of refusals that an act shows, and names of agents with each.
 _REASONS_SHOWN, _NAMES_SHOWN = 5, 3

@@ -259,6 +259,6 @@ class ProposalCalibrationAdmin(AgentRowsAdmin):
     """List how agents' accepted proposals proved, and the thresholds that follow."""
 
     when_empty = "No accepted proposal has been judged yet."
-    list_display = ("agent_link", "kind", "right", "wrong", "refused", "threshold", "computed_at")
+    list_display = ("agent_link", "kind", "right", "wrong", "rejected", "threshold", "computed_at")
     list_filter = filters_by_agent("kind")
-    fields = ("agent", "kind", "right", "wrong", "refused", "threshold", "computed_at")
+    fields = ("agent", "kind", "right", "wrong", "rejected", "threshold", "computed_at")

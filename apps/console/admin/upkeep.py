@@ -10,7 +10,7 @@ from django.utils.safestring import SafeString
 from apps.console import cells, columns
 from apps.console.listing import MEMORY_VECTORS, AgentRowsAdmin, PlatformAdmin, filters_by_agent
 from apps.memories.models import Activation, EmbedderFault, JobRun, Mind, NextEmbedding, Upkeep
-from arbor.embedding.models import REFUSED
+from arbor.embedding.models import is_refused
 
 #: Labels of the maintenance flags of an `Upkeep` row.
 MAINTENANCE_FLAGS = {
@@ -25,7 +25,7 @@ MAINTENANCE_FLAGS = {
 def _pending(upkeep: Upkeep) -> list[str]:
     """Return the labels of the maintenance that a memory waits for; one that its embedder refuses waits for no cluster."""
     done = {flag for flag in MAINTENANCE_FLAGS if not getattr(upkeep, flag)}
-    if upkeep.memory.embedding_model.startswith(REFUSED):
+    if is_refused(upkeep.memory.embedding_model):
         done.add("unclustered")
     return [label for flag, label in MAINTENANCE_FLAGS.items() if flag not in done]
 
@@ -98,11 +98,6 @@ class MindAdmin(AgentRowsAdmin):
     clustered = columns.moment("clustered_at", "last reclustering")
 
 
-def _has_run(run: JobRun) -> bool:
-    """Return whether a run has ended: until then, `ended_at` is the time when the first run was expected."""
-    return run.succeeded_at is not None or bool(run.error)
-
-
 @admin.register(JobRun)
 class JobRunAdmin(PlatformAdmin):
     """List the last run of each maintenance job."""
@@ -117,13 +112,13 @@ class JobRunAdmin(PlatformAdmin):
         """Return a badge with the result of the run, `off` for a job that is switched off, or `not yet` for one that never ran."""
         if run.period_s <= 0:
             return cells.badge("off", "calm")
-        if not _has_run(run):
+        if not run.has_run:
             return cells.badge("not yet", "calm")
         if run.error:
             return cells.badge("failed")
         return cells.badge("partial") if run.failed else cells.badge("done")
 
-    ended = columns.cell("last ended", lambda run: cells.when(run.ended_at if _has_run(run) else None))
+    ended = columns.cell("last ended", lambda run: cells.when(run.ended_at if run.has_run else None))
     duration = columns.cell("duration", lambda run: cells.span(run.seconds))
 
 

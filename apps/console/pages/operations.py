@@ -23,6 +23,7 @@ from apps.heartbeats.services.processes import SILENT_AFTER
 from apps.maintenance.services.recovery import FailedMaintenanceCall, failed_maintenance_calls
 from apps.memories.models import Episode, Memory, Upkeep
 from apps.memories.services.clusters.clusters import memories_to_cluster
+from apps.memories.services.embedding.missing_vectors import WAITS_FOR_VECTOR
 from apps.memories.services.jobs.health import MAX_COUNTED, Health, read_health
 from apps.queues import Queue
 from apps.tenants.models import Tenant
@@ -182,10 +183,7 @@ def _counted_rows() -> dict[str, QuerySet[Any]]:
         "under_way": HeartbeatSchedule.objects.filter(in_flight=True),
         "maintenance_calls": ExternalCall.objects.filter(errand_status__in=["pending", "running"]),
         "outbox": OutboxMessage.objects.filter(status__in=[DeliveryStatus.PENDING, DeliveryStatus.SENDING]),
-        # A model's name without a vector: the embedder refuses the text.
-        "unembedded": Memory.objects.filter(
-            status=MemoryStatus.ACTIVE, embedding__isnull=True, embedding_model=""
-        ),
+        "unembedded": Memory.objects.filter(WAITS_FOR_VECTOR, status=MemoryStatus.ACTIVE),
         "stale": Upkeep.objects.filter(stale=True),
         "unsummarized": Episode.objects.filter(ended_at__isnull=False, summarized_at__isnull=True),
         "unclustered": memories_to_cluster(),

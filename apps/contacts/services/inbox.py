@@ -52,6 +52,6 @@ def mark_read(*, message_id: UUID) -> OutboxMessage:
 
 
 def count_answer(*, message_id: UUID, text: str) -> None:
-    """Count a person's answer to a message, and store its beginning, which the agent reads before its next texts."""
+    """Count a person's answer to a message, and store the beginning of the answer, which the agent's next prompts show."""
     beginning = shorten(" ".join(text.split()), ANSWER_LENGTH)
     OutboxMessage.objects.filter(id=message_id).update(answers=F("answers") + 1, last_answer=beginning)

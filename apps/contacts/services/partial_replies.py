@@ -31,7 +31,7 @@ from arbor.selves.boundary_check import Vector
 
 #: Seconds between two reads of a growing reply.
 READ_EVERY_S = 0.15
-#: The answers that a reflex or a boundary withheld, by their details: the rule of `stored_answer` for statements.
+#: The answers that a reflex or a boundary withheld, by their details: the same rule as `stored_answer`, for querysets.
 WITHHELD = Q(detail__has_key="reflex") | Q(detail__contains={"boundaries": [{"withheld": True}]})
 
 log = structlog.get_logger(__name__)

@@ -28,7 +28,7 @@ from apps.goals.services.goals import (
 )
 from arbor.errors import Invalid, NotFound
 from arbor.goals.plans import PlanDraft, PlanStatus
-from arbor.goals.values import GoalState
+from arbor.goals.values import DESCRIPTION_LENGTH, GoalState
 from arbor.memory.content import check_line
 
 #: The longest reason of people and programs for a new state of a goal, or for the end of a plan.
@@ -61,7 +61,11 @@ class GoalEdit:
 
 @transaction.atomic
 def add_goal(*, agent_id: UUID, title: str, actor: str, **details: Any) -> Goal:
-    """Add a goal to an agent's backlog, audited; `details` as in `NewGoalRequest`. Raises NotFound for a foreign parent."""
+    """Add a goal to an agent's backlog, audited; `details` as in `NewGoalRequest`.
+
+    Raises NotFound for a foreign parent, and Invalid, such as for a description that is too long.
+    """
+    check_line("a goal's description", details.get("description", ""), DESCRIPTION_LENGTH)
     parent_id = details.get("parent_id")
     if parent_id is not None:
         _goal_of(agent_id, parent_id)

@@ -25,7 +25,7 @@ from arbor.heartbeat.steps.new_memories import vectors_of, with_source_of_conclu
 from arbor.memory.detail_text import PRACTICE_FIELD, detail_lines
 from arbor.memory.relations import GraphNode, GraphNodeKind
 from arbor.memory.values import NewMemory
-from arbor.quotations import shorten
+from arbor.quotations import quoted, shorten
 from arbor.selves.values import BeliefRevision, BeliefStatus
 
 #: The most neighbors shown with a memory or belief, or members with a cluster, and the most characters shown of a memory.
@@ -96,17 +96,17 @@ def _judge_memory(context: ActionContext, decision: Decision) -> ActionResult:
     match MaintainVerdict(params["verdict"]):
         case MaintainVerdict.KEEP:
             revision.confirm(**change)
-            summary = f"kept as it is: {text}"
+            summary = f"kept a memory as it is: {text}"
         case MaintainVerdict.RETIRE if memory.pinned_at:
             raise Invalid(f"memory {memory_id} is pinned: a person decides when it goes")
         case MaintainVerdict.RETIRE:
             archive(memory_ids=[memory_id], reason=reason, actor=context.actor)
-            summary = f"archived ({reason}): {text}"
+            summary = f"archived a memory ({reason}): {text}"
         case MaintainVerdict.DOUBT:
-            summary = f"trusted {revision.halve_trust(**change):.2f} from now on: {text}"
+            summary = f"lowered the trust in a memory to {revision.halve_trust(**change):.2f}: {text}"
         case MaintainVerdict.REVISE if params["content"] is None:
             revision.change_importance(**change, importance=params["importance"])
-            summary = f"importance {params['importance']:.2f} now: {text}"
+            summary = f"set the importance of a memory to {params['importance']:.2f}: {text}"
         case MaintainVerdict.REVISE:
             revised_id = revision.revise(
                 **change,
@@ -116,7 +116,7 @@ def _judge_memory(context: ActionContext, decision: Decision) -> ActionResult:
             )
             move_links(old_id=memory_id, new_id=revised_id)
             memory_id = revised_id
-            summary = f"revised: {shorten(params['content'], QUOTE_LENGTH)}"
+            summary = f"revised a memory: {shorten(params['content'], QUOTE_LENGTH)}"
     return _done(decision, summary, [memory_id])
 
 
@@ -152,7 +152,7 @@ def _judge_belief(context: ActionContext, decision: Decision) -> ActionResult:
             reason=params["reason"],
             now=context.now,
         )
-        return _done(decision, f"kept as it is: {shorten(before.statement, QUOTE_LENGTH)}")
+        return _done(decision, f"kept a belief as it is: {shorten(before.statement, QUOTE_LENGTH)}")
     belief = revise_belief(
         agent_id=context.agent_id,
         belief_id=belief_id,
@@ -166,7 +166,7 @@ def _judge_belief(context: ActionContext, decision: Decision) -> ActionResult:
     )
     return _done(
         decision,
-        f"{before.confidence:.0%} sure before, {belief.confidence:.0%} now, {belief.status}: {shorten(belief.statement, QUOTE_LENGTH)}",
+        f"changed a belief ({before.confidence:.0%} sure before, {belief.confidence:.0%} now, {belief.status}): {shorten(belief.statement, QUOTE_LENGTH)}",
     )
 
 
@@ -179,14 +179,14 @@ def _judge_cluster(context: ActionContext, decision: Decision) -> ActionResult:
             clusters.rename_cluster(
                 agent_id=context.agent_id, cluster=cluster, name=name, reason=reason, actor=context.actor
             )
-            return _done(decision, f"the cluster {cluster.name!r} is called {name!r} now")
+            return _done(decision, f"renamed the cluster {quoted(cluster.name)} to {quoted(name)}")
         case MaintainVerdict.DOUBT:
             clusters.mark_for_reclustering(
                 agent_id=context.agent_id, cluster=cluster, reason=reason, actor=context.actor
             )
-            return _done(decision, f"the cluster {cluster.name!r} will be reclustered")
+            return _done(decision, f"marked the cluster {quoted(cluster.name)} to be reclustered")
         case _:
-            return _done(decision, f"the cluster {cluster.name!r} is kept as it is")
+            return _done(decision, f"kept the cluster {quoted(cluster.name)} as it is")
 
 
 type _MaintainAction = Callable[[ActionContext, Decision], ActionResult]

@@ -15,7 +15,7 @@ from arbor.heartbeat.guards import boundary_matches_of
 from arbor.heartbeat.prompts.sections.goals import overview
 from arbor.heartbeat.results import QUOTE_LENGTH, ActionOutcome, ActionResult, action_result
 from arbor.heartbeat.situation import PerceptView, Situation
-from arbor.quotations import shorten
+from arbor.quotations import counted, shorten
 from arbor.selves.boundaries import DEFAULT_BOUNDARIES
 from arbor.selves.boundary_check import boundaries_in_force
 
@@ -79,6 +79,7 @@ def review_goals(context: ActionContext, decision: Decision) -> ActionResult:
     """List the issues found when the heartbeat began, and all goals that are open now. One statement."""
     issues = context.situation.issues
     listed = "; ".join(shorten(f"{issue.advice}: {issue.text}", QUOTE_LENGTH) for issue in issues)
-    summary = f"{len(issues)} want attention: {listed}" if issues else "nothing wants attention"
+    attention = f"{counted(len(issues), 'issue')}: {listed}" if issues else "no issue"
+    summary = f"reviewed the goals and found {attention}"
     goals = goal_views(agent_id=context.agent_id, traits=None, now=context.now)
     return action_result(decision, ActionOutcome.SUCCESS, summary, brought=overview(goals))

@@ -19,6 +19,7 @@ from apps.contacts.services.outbox import OutgoingMessage, add_to_outbox
 from apps.heartbeats.actions.context import ActionContext
 from apps.memories.services.store.remember import store
 from arbor.agents.endorsement import EndorsementStatus
+from arbor.agents.lifecycle import REACHABLE
 from arbor.contacts.values import Audience, ChannelKind
 from arbor.errors import NotFound
 from arbor.heartbeat.decision import Decision
@@ -72,12 +73,12 @@ def reach_out_agent(context: ActionContext, decision: Decision) -> ActionResult:
 
 
 def _other_agent(context: ActionContext, wanted: str) -> Agent:
-    """Return the endorsed agent of the tenant with this id or name; case counts only between names that differ by it.
+    """Return the endorsed agent of the tenant with this id or name that may be written to; case counts only between names that differ by it.
 
     Raises NotFound, also if several agents match.
     """
     endorsed = Agent.objects.filter(endorsement__status=EndorsementStatus.ACTIVE)
-    others = endorsed.exclude(id=context.agent_id)
+    others = endorsed.filter(status__in=REACHABLE).exclude(id=context.agent_id)
     if peer_id := read_id(wanted):
         named = others.filter(id=peer_id)
     else:

@@ -27,5 +27,11 @@ def connect_nodes(context: ActionContext, decision: Decision) -> ActionResult:
     proposed = record_evidence(
         agent_id=context.agent_id, edge=relation, source=context.source, now=context.now
     )
-    summary = f"connected as {relation.relation}{f'; {proposed}' if proposed else ''}"
+    source, target = relation.source.kind, relation.target.kind
+    other = "another" if target is source else _with_article(target)
+    summary = f"connected {_with_article(source)} with {other} as {relation.relation}{f'; {proposed}' if proposed else ''}"
     return action_result(decision, ActionOutcome.SUCCESS, summary, memories)
+
+
+def _with_article(kind: GraphNodeKind) -> str:
+    return f"an {kind}" if kind is GraphNodeKind.ASPECT else f"a {kind}"

@@ -11,7 +11,7 @@ from apps.knowledge.models.documents import Document, DocumentVersion
 from apps.tenants.fields import TenantForeignKey
 from apps.tenants.models import TenantModel, TenantRow
 from apps.tenants.vector_indexes import VectorIndex
-from arbor.embedding.models import REFUSED
+from arbor.embedding.models import is_refused
 from arbor.knowledge.blocks import place_of, with_headings
 from arbor.knowledge.values import CATEGORY_LENGTH
 from arbor.memory.text.lexical import LEXICAL_DIMENSIONS
@@ -90,7 +90,7 @@ class Passage(TenantRow):
     @property
     def is_refused(self) -> bool:
         """Return whether the embedder refuses the text, so that words alone find it."""
-        return self.embedding_model.startswith(REFUSED)
+        return is_refused(self.embedding_model)
 
     @property
     def is_embedded(self) -> bool:

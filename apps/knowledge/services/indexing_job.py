@@ -25,6 +25,7 @@ from apps.memories.services.embedding.embedders import (
 )
 from apps.memories.services.embedding.embedding import embed_texts
 from apps.memories.services.embedding.minds import installation_model
+from apps.memories.services.embedding.missing_vectors import REFUSED_BY_EMBEDDER, WAITS_FOR_VECTOR
 from apps.memories.services.jobs.job_runs import JobRunResult
 from apps.tenants.scope import OPS, tenant_transaction
 from arbor.embedding.models import REFUSED
@@ -104,7 +105,7 @@ def _embed_step(tenant_id: UUID, most: int) -> int:
     """Embed some passages of a tenant; return how many were embedded or refused. Raises EmbeddingFailed if the embedder fails."""
     with tenant_transaction(tenant_id):
         waiting = list(
-            Passage.objects.filter(embedding__isnull=True, embedding_model="")
+            Passage.objects.filter(WAITS_FOR_VECTOR)
             .order_by("id")
             .only("id", "document_id", "headings", "text")[:most]
         )
@@ -156,7 +157,7 @@ def _update_progress(documents: Iterable[Document], *, refusal: str = "") -> Non
             continue
         rows = Passage.objects.filter(document=document, embedding__isnull=True)
         missing = rows.count()
-        document.refused = rows.filter(embedding_model__startswith=REFUSED).count()
+        document.refused = rows.filter(REFUSED_BY_EMBEDDER).count()
         document.embedded = document.passages - missing
         if refusal:
             passages = "1 passage is" if document.refused == 1 else f"{document.refused:,} passages are"

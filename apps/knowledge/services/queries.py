@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from apps.memories.services.embedding.missing_vectors import WAITS_FOR_VECTOR_SQL
+
 # One transaction at a time changes a tenant's passages and the counts of their terms; two could deadlock on the counts.
 LOCK_PASSAGES = "SELECT pg_advisory_xact_lock(hashtextextended('knowledge_passages', 0) # hashtextextended(%(tenant)s::text, 0))"
 
@@ -39,12 +41,12 @@ WHERE t.status = 'active' ORDER BY row_number() OVER (PARTITION BY t.id ORDER BY
 """
 
 # Tenants with passages that wait for their vectors by the installation's embedder.
-TENANTS_WITHOUT_VECTORS = """
+TENANTS_WITHOUT_VECTORS = f"""
 SELECT t.id FROM tenants_tenant t
 WHERE t.status = 'active' AND EXISTS (
-    SELECT FROM knowledge_passage WHERE tenant_id = t.id AND embedding IS NULL AND embedding_model = ''
+    SELECT FROM knowledge_passage WHERE tenant_id = t.id AND {WAITS_FOR_VECTOR_SQL}
 ) ORDER BY random()
-"""
+"""  # noqa: S608 (no external input)
 
 # Documents of all active tenants with a fault, by kind: their number, and the first of them. Progress of a document renews its
 # lease or `updated_at`.

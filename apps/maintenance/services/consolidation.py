@@ -102,8 +102,8 @@ def consolidate() -> JobRunResult:
     if settings.ARBOR_MAINTENANCE_MODEL:
         extracting = _select_allowed(extracting, CallPurpose.EXTRACT)
     result += run_job("concepts", waiting=extracting, step=_extract, max_duration=_JOB_RUN_DURATION)
-    if settings.ARBOR_MAINTENANCE_MODEL and settings.ARBOR_WEIGH_MEMORIES:
-        waiting = _select_allowed(agents_with(MaintenanceFlag.WEIGH), CallPurpose.WEIGH)
+    if settings.ARBOR_MAINTENANCE_MODEL and settings.ARBOR_APPRAISE_MEMORIES:
+        waiting = _select_allowed(agents_with(MaintenanceFlag.APPRAISE), CallPurpose.APPRAISE_MEMORIES)
         result += run_job("appraisals", waiting=waiting, step=_appraise, max_duration=_JOB_RUN_DURATION)
     return result
 
@@ -218,7 +218,9 @@ def _extract(tenant_id: UUID, agent_id: UUID) -> int:
 
 
 def _appraise(tenant_id: UUID, agent_id: UUID) -> int:
-    return _enqueue_call(tenant_id, agent_id, CallPurpose.WEIGH, MaintenanceFlag.WEIGH, APPRAISAL_BATCH)
+    return _enqueue_call(
+        tenant_id, agent_id, CallPurpose.APPRAISE_MEMORIES, MaintenanceFlag.APPRAISE, APPRAISAL_BATCH
+    )
 
 
 def _enqueue_call(

@@ -130,9 +130,9 @@ def _apply_appraisals(agent_id: UUID, subject: Subject, read: Answers[float], _b
     ids = _memories(subject)
     store_appraisals(agent_id, {ids[place]: score for place, score in read.by_place.items()})
     given_up, notes = _count_left_out_memories(
-        agent_id, MaintenanceFlag.WEIGH, ids, read, rule="it keeps the importance by rule"
+        agent_id, MaintenanceFlag.APPRAISE, ids, read, rule="it keeps the importance by rule"
     )
-    clear_flag(MaintenanceFlag.WEIGH, given_up)
+    clear_flag(MaintenanceFlag.APPRAISE, given_up)
     return [*read.dropped, *notes]
 
 
@@ -184,7 +184,7 @@ PURPOSES: Mapping[CallPurpose, Purpose] = {
         apply=_apply_extraction,
         failed=_no_further_record,
     ),
-    CallPurpose.WEIGH: Purpose(
+    CallPurpose.APPRAISE_MEMORIES: Purpose(
         read=lambda subject, text: read_scores(text, count=len(subject["memories"])),
         prepare=_as_read,
         apply=_apply_appraisals,

@@ -20,6 +20,7 @@ from apps.mcp_server.tools.memories import Share
 from arbor.clock import to_utc
 from arbor.errors import Invalid, NotFound
 from arbor.goals.values import (
+    DESCRIPTION_LENGTH,
     NOTE_LENGTH,
     TITLE_LENGTH,
     GoalLayer,
@@ -97,7 +98,9 @@ def add_goal(
     context: ToolContext,
     title: Annotated[str, Field(min_length=1, max_length=TITLE_LENGTH)],
     agent: AgentParam = None,
-    description: Annotated[str, Field(max_length=4_000, description="How one sees that it is reached.")] = "",
+    description: Annotated[
+        str, Field(max_length=DESCRIPTION_LENGTH, description="How one sees that it is reached.")
+    ] = "",
     layer: GoalLayer = GoalLayer.OBJECTIVE,
     state: Annotated[
         GoalState | None, Field(description="Active, queued or backburner; none: active if there is room.")

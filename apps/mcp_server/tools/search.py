@@ -66,7 +66,7 @@ def search_my_memories(
         str,
         Field(
             max_length=TERM_LENGTH,
-            description="A word that messages of the audit log and outputs of workflows have; empty: a part of the query.",
+            description="Text that messages of the audit log and outputs of workflows must contain; empty: derived from the query.",
         ),
     ] = "",
     limit: Annotated[int, Field(ge=1, le=MAX_FOUND)] = MAX_RESULTS,

@@ -12,9 +12,10 @@ from arbor.memory.text.lexical import LEXICAL_DIMENSIONS
 
 
 class Episode(TenantRow):
-    """Memories of one session without a gap of half an hour; `Memory.episode` and `Memory.sequence` are its members.
+    """Memories of one session without a gap of half an hour.
 
-    An agent has at most one open episode for each session.
+    Its members refer to it by `Memory.episode`, and `Memory.sequence` is their place. An agent has at most one open
+    episode for each session.
     """
 
     agent = TenantForeignKey(Agent, related_name="episodes")

@@ -111,3 +111,8 @@ class JobRun(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+    @property
+    def has_run(self) -> bool:
+        """Return whether a run has ended: until then, `ended_at` is the time when the first run was expected."""
+        return self.succeeded_at is not None or bool(self.error)

@@ -19,7 +19,7 @@ class ProposalCalibration(TenantRow):
     #: Among the latest proposals: accepted ones that proved right and wrong, and rejected ones.
     right = models.PositiveSmallIntegerField(default=0)
     wrong = models.PositiveSmallIntegerField(default=0)
-    refused = models.PositiveSmallIntegerField(default=0)
+    rejected = models.PositiveSmallIntegerField(default=0)
     #: The confidence from which the kind is promoted, 0 to 1; null: the kind has no threshold.
     threshold = models.FloatField(null=True)
     computed_at = models.DateTimeField()
@@ -42,4 +42,4 @@ class ProposalCalibration(TenantRow):
     @property
     def counts(self) -> Calibration:
         """Return the counts as a value."""
-        return Calibration(right=self.right, wrong=self.wrong, refused=self.refused)
+        return Calibration(right=self.right, wrong=self.wrong, rejected=self.rejected)

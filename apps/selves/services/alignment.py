@@ -9,6 +9,7 @@ import math
 from collections import defaultdict
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
+from itertools import batched
 from typing import NamedTuple
 from uuid import UUID
 
@@ -21,8 +22,8 @@ from arbor.memory.values import MemoryType
 from arbor.selves.evidence import SIGNS, AspectInfluence, Influence, alignment, resonance
 from arbor.selves.values import BeliefStatus
 
-#: The most facts whose trust one change of a belief updates.
-MAX_RETRUSTED = 1_000
+#: The facts that one statement reads or updates after a change of a belief.
+BATCH = 1_000
 
 
 def alignments(*, agent_id: UUID, memory_ids: Sequence[UUID]) -> dict[UUID, float]:
@@ -86,7 +87,10 @@ def update_trust_of_ends(*, agent_id: UUID, ends: Collection[GraphNode]) -> int:
 
 
 def update_related_trust(*, agent_id: UUID, belief_id: UUID) -> int:
-    """Update the trust of the facts related to a belief by its present status; return how many changed."""
+    """Update the trust of all facts related to a belief by its present status; return how many changed.
+
+    At most five statements for each batch of facts.
+    """
     # Lock first: this transaction reads the relations that were committed before, and later ones see the belief's new status.
     lock_minds([agent_id])
     relations = Edge.objects.filter(agent_id=agent_id)
@@ -96,7 +100,10 @@ def update_related_trust(*, agent_id: UUID, belief_id: UUID) -> int:
     inward = relations.filter(source_id=belief_id, target_kind=GraphNodeKind.MEMORY).values_list(
         "target_id", flat=True
     )
-    return update_fact_trust(agent_id=agent_id, memory_ids=list(outward.union(inward)[:MAX_RETRUSTED]))
+    return sum(
+        update_fact_trust(agent_id=agent_id, memory_ids=memory_ids)
+        for memory_ids in batched(sorted(outward.union(inward)), BATCH, strict=False)
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

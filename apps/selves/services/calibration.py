@@ -73,7 +73,7 @@ def calibrate(*, agent_id: UUID, now: datetime) -> dict[ProposalKind, Calibratio
     for kind, accepted, decided_at, gone, contradicted, confirmed in rows:
         count = counts.setdefault(ProposalKind(kind), Counter())
         if not accepted:
-            count["refused"] += 1
+            count["rejected"] += 1
         elif gone is not None:
             count[
                 judge(
@@ -85,7 +85,9 @@ def calibrate(*, agent_id: UUID, now: datetime) -> dict[ProposalKind, Calibratio
             ] += 1
     found = {
         kind: Calibration(
-            right=count[ProposalJudgment.RIGHT], wrong=count[ProposalJudgment.WRONG], refused=count["refused"]
+            right=count[ProposalJudgment.RIGHT],
+            wrong=count[ProposalJudgment.WRONG],
+            rejected=count["rejected"],
         )
         for kind, count in counts.items()
     }
@@ -110,7 +112,7 @@ def _store(agent_id: UUID, found: Mapping[ProposalKind, Calibration], now: datet
                 kind=kind,
                 right=calibration.right,
                 wrong=calibration.wrong,
-                refused=calibration.refused,
+                rejected=calibration.rejected,
                 threshold=threshold_of(kind, calibration),
                 computed_at=now,
             )
@@ -118,5 +120,5 @@ def _store(agent_id: UUID, found: Mapping[ProposalKind, Calibration], now: datet
         ],
         update_conflicts=True,
         unique_fields=["tenant", "agent", "kind"],
-        update_fields=["right", "wrong", "refused", "threshold", "computed_at"],
+        update_fields=["right", "wrong", "rejected", "threshold", "computed_at"],
     )

@@ -49,6 +49,7 @@ def relate_by_person(*, agent_id: UUID, new: NewRelation, actor: str) -> Related
             "relation": str(edge.relation),
             "target": ends[1],
             "weight": edge.weight,
+            **_proposal(proposed),
         },
     )
     return RelatedNodes(edge=edge, proposed=proposed)
@@ -75,6 +76,12 @@ def unrelate_by_person(
                 "source": f"{source.kind}:{source.id}",
                 "target": f"{target.kind}:{target.id}",
                 "relation": relation.value if relation else "any",
+                **_proposal(proposed),
             },
         )
     return UnrelatedNodes(count=removed, proposed=proposed)
+
+
+def _proposal(proposed: str) -> dict[str, str]:
+    """Return the entry of the audit log about a proposed change of a belief; none without one."""
+    return {"proposed": proposed} if proposed else {}

@@ -21,7 +21,7 @@ from arbor.authority.grants import action_resource
 from arbor.authority.modes import TrustMode, effective_mode
 from arbor.errors import ToolFailed, ToolSuspended
 from arbor.tools.calls import ToolRequest
-from arbor.tools.ports import Listing, ToolAnswer, ToolServerAddress
+from arbor.tools.ports import Listing, ToolAnswer
 from arbor.tools.status import ToolStatus
 
 log = structlog.get_logger(__name__)
@@ -31,9 +31,8 @@ log = structlog.get_logger(__name__)
 class _Callee:
     """The tool of a call, as it is stored."""
 
-    server_id: UUID
+    server: ToolServer
     name: str
-    address: ToolServerAddress
 
 
 def call_tool(request: ToolRequest, *, tenant_id: UUID, agent_id: UUID, deadline_s: float) -> ToolAnswer:
@@ -49,7 +48,7 @@ def call_tool(request: ToolRequest, *, tenant_id: UUID, agent_id: UUID, deadline
     release_connection()
     try:
         answer = tool_client().call_tool(
-            callee.address,
+            address_of(callee.server),
             name=callee.name,
             arguments=request.arguments,
             fingerprint=request.fingerprint,
@@ -57,14 +56,14 @@ def call_tool(request: ToolRequest, *, tenant_id: UUID, agent_id: UUID, deadline
         )
     except ToolFailed as error:
         with tenant_transaction(tenant_id):
-            ToolServer.objects.filter(id=callee.server_id).update(last_error=str(error))
+            ToolServer.objects.filter(id=callee.server.id).update(last_error=str(error))
         raise
     if isinstance(answer, Listing):
         with tenant_transaction(tenant_id):
             suspended = _suspend_tool(request, answer, agent_id)
         raise suspended
     with tenant_transaction(tenant_id):
-        ToolServer.objects.filter(id=callee.server_id).exclude(last_error="").update(last_error="")
+        ToolServer.objects.filter(id=callee.server.id).exclude(last_error="").update(last_error="")
     return answer
 
 
@@ -83,7 +82,7 @@ def _callee(request: ToolRequest, agent_id: UUID) -> _Callee | ToolSuspended:
         _record_denial(tool, agent_id, reason)
         # The record commits with the transaction, which an error would roll back.
         return ToolSuspended(reason)
-    return _Callee(server_id=tool.server_id, name=tool.name, address=address_of(tool.server))
+    return _Callee(server=tool.server, name=tool.name)
 
 
 def _right_fault(agent_id: UUID, resource: str) -> str:

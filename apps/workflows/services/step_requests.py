@@ -44,7 +44,7 @@ TASK_LENGTH = 4_000
 _GOAL_REASON_LENGTH = 300
 #: The time after which a step checks again whether its agent may be asked.
 REST_CHECK = timedelta(minutes=5)
-#: The statuses of an agent whose end a step waits for.
+#: The statuses of an agent during which its step waits.
 _RESTING = frozenset({AgentStatus.PAUSED, AgentStatus.DORMANT})
 
 
@@ -104,7 +104,7 @@ def _require_agent(run: WorkflowRun, spec: StepSpec) -> Agent:
 def _reason_to_wait(agent: Agent) -> str:
     """Return why an agent may not be asked for now; empty if it may.
 
-    Raises TransitionIllegal for an agent without heartbeats, and IdentityRefused for an agent whose identity has ended.
+    Raises TransitionIllegal for an agent that was never started or is stopped, and IdentityRefused for one whose identity has ended.
     """
     if agent.status in _RESTING:
         return f"{agent.name} is {agent.status}"
@@ -220,7 +220,7 @@ def _add_goal(
 
 
 def close_step_goal(run: WorkflowRun, row: WorkflowStep, *, succeeded: bool, reason: str) -> None:
-    """Close the goal of a delegated step of the run that has ended, unless the agent has closed it itself."""
+    """Close the goal of a delegated step that has ended; a goal that is already closed stays as it is."""
     goal: Goal | None = Goal.objects.filter(id=row.goal_id).first() if row.goal_id else None
     if goal is None or not GoalState(goal.state).is_open:
         return

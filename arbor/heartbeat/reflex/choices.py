@@ -35,6 +35,8 @@ SUMMARY = "About"
 BACK = "Looking back"
 NEEDED = "To be done with"
 GATHERED = "These came to mind together"
+#: Beginnings of the policy's own steps.
+GATHER = "Gather what I already know about"
 SUMMED_UP = "Sum up what I know about"
 _OWN = (STAYS, f"{SUMMARY} “", BACK, NEEDED, GATHERED, "Heartbeat ", "I wondered")
 
@@ -267,6 +269,11 @@ def possible_action(
     return None
 
 
+def _recall_for(intent: IntentView, goal: GoalView, _: Situation) -> dict[str, Any]:
+    # A step of the policy's own plan says nothing about the goal but its title.
+    return query_of(goal.title, "" if intent.description.startswith(GATHER) else intent.description)
+
+
 def _reflect_for(intent: IntentView, goal: GoalView, situation: Situation) -> dict[str, Any]:
     known = [gist_with_speaker(view) for view in first_hand_memories(situation)[:2]]
     basis = f"I know {' and '.join(known)}" if known else "I know little yet"
@@ -287,9 +294,11 @@ def _synthesize_for(intent: IntentView, goal: GoalView, situation: Situation) ->
     views = first_hand_memories(situation)[:MATERIALS]
     if not views:
         return None
+    is_own_step = intent.description.startswith(SUMMED_UP)
+    opening = f"{SUMMARY} {quoted(excerpt(goal.title))}" if is_own_step else excerpt(intent.description, 200)
     return {
         "topic": excerpt(goal.title),
-        "content": f"{excerpt(intent.description, 200)}: {'; '.join(map(gist_with_speaker, views))}.",
+        "content": f"{opening}: {'; '.join(map(gist_with_speaker, views))}.",
         "materials": [view.id for view in views],
         "kind": None,
     }
@@ -297,7 +306,7 @@ def _synthesize_for(intent: IntentView, goal: GoalView, situation: Situation) ->
 
 # By action, the parameters for an intent; None where the situation lacks the material.
 _PARAMS: Mapping[str, Callable[[IntentView, GoalView, Situation], dict[str, Any] | None]] = {
-    "recall": lambda intent, goal, _: query_of(goal.title, intent.description),
+    "recall": _recall_for,
     "reflect": _reflect_for,
     "remember": _remember_for,
     "connect": lambda _, __, situation: (
@@ -309,7 +318,7 @@ _PARAMS: Mapping[str, Callable[[IntentView, GoalView, Situation], dict[str, Any]
 
 
 def query_of(*parts: str) -> dict[str, Any]:
-    return {"query": excerpt(" ".join(parts), 400) or "anything", "limit": None}
+    return {"query": excerpt(" ".join(parts).strip(), 400) or "anything", "limit": None}
 
 
 def connection(first: MemoryView, second: MemoryView) -> dict[str, Any]:

@@ -22,6 +22,7 @@ from arbor.goals.values import (
 )
 from arbor.heartbeat.budgets import amount_text
 from arbor.heartbeat.reflex.choices import (
+    GATHER,
     NEEDED,
     SUMMED_UP,
     Draft,
@@ -51,7 +52,7 @@ _REQUEST = re.compile(
 
 # The plan of any goal: the permitted ones of these steps, in a rotation of this order.
 _STEPS: Mapping[str, str] = {
-    "recall": "Gather what I already know about {goal}",
+    "recall": f"{GATHER} {{goal}}",
     "connect": "Tie together what I found about {goal}",
     "synthesize": f"{SUMMED_UP} {{goal}}",
     "reflect": "Work out what {goal} still needs",

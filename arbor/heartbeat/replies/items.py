@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sized
 from datetime import date, datetime, time
 from enum import StrEnum
 from typing import Any
@@ -244,6 +244,12 @@ class Item:
     def items[T](self, key: str, most: int, read: Callable[[Item], T]) -> list[T]:
         """Read the list under a key, as `ReplyReader.items` does."""
         return self._reader.items(f"{self._path}.{key}", self.value.get(key), most, read)
+
+
+def paths_of(key: str, items: Sized, dropped_paths: Collection[str]) -> list[str]:
+    """Return the original path of each item of a reply's list, before items were dropped."""
+    paths = (f"{key}[{index}]" for index in range(len(items) + len(dropped_paths)))
+    return [path for path in paths if path not in dropped_paths][: len(items)]
 
 
 def show(value: Any) -> str:

@@ -12,7 +12,14 @@ from typing import Annotated, Any
 from pydantic import BaseModel, Field
 
 from arbor.goals.plans import MAX_DEPENDENCIES, MAX_ESTIMATE, STEP_LENGTH
-from arbor.goals.values import MAX_NEW_PER_HEARTBEAT, GoalLayer, GoalSource, GoalState, as_title
+from arbor.goals.values import (
+    DESCRIPTION_LENGTH,
+    MAX_NEW_PER_HEARTBEAT,
+    GoalLayer,
+    GoalSource,
+    GoalState,
+    as_title,
+)
 from arbor.goals.values import NOTE_LENGTH as GOAL_NOTE_LENGTH
 from arbor.heartbeat.replies.items import ID_LENGTH, Item
 from arbor.selves.values import TEXT_LENGTH as INSIGHT_LENGTH
@@ -155,7 +162,7 @@ class ProposedGoal(ReplyPart):
         str,
         FieldForm(read=lambda item, key: as_title(item.text(key, TITLE_LENGTH) or ""), schema=TEXT),
     ]
-    description: Annotated[str, _text(NOTE_LENGTH, TEXT)] = ""
+    description: Annotated[str, _text(DESCRIPTION_LENGTH, TEXT)] = ""
     layer: Annotated[GoalLayer, _choice(GoalLayer)] = GoalLayer.OBJECTIVE
     source: Annotated[GoalSource, _choice(GoalSource)] = GoalSource.CURIOSITY
     parent_goal_id: Annotated[str | None, _id()] = None
@@ -204,7 +211,7 @@ class ProposalChoice(StrEnum):
 
     #: The proposal becomes part of the self.
     ACCEPT = "accept"
-    #: The proposal is refused.
+    #: The proposal changes nothing, and leaves the queue.
     REJECT = "reject"
     #: The proposal stays in the queue.
     DEFER = "defer"

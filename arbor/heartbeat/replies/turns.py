@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from arbor.goals.values import MAX_NEW_PER_HEARTBEAT
 from arbor.heartbeat.budgets import amount_text
-from arbor.heartbeat.replies.items import Dropped
+from arbor.heartbeat.replies.items import Dropped, paths_of
 from arbor.heartbeat.replies.reply import Reply
 from arbor.heartbeat.results import ActionResult
 from arbor.heartbeat.situation import Situation
@@ -101,16 +101,22 @@ def _longest(results: Sequence[ActionResult], room: int) -> tuple[int, int]:
     return searches, share(other, room - sum(min(length, searches) for length in searched))
 
 
-def within_heartbeat(earlier: Reply | None, reply: Reply) -> tuple[Reply, tuple[Dropped, ...]]:
-    """Return a reply cut to the heartbeat's limit of new goals, and the dropped goals."""
+def within_heartbeat(
+    earlier: Reply | None, reply: Reply, *, dropped_paths: Collection[str]
+) -> tuple[Reply, tuple[Dropped, ...]]:
+    """Return a reply cut to the heartbeat's limit of new goals, and the dropped goals.
+
+    `dropped_paths` are those of items dropped before.
+    """
     room = MAX_NEW_PER_HEARTBEAT - (len(earlier.new_goals) if earlier is not None else 0)
     extra = reply.new_goals[room:]
     if not extra:
         return reply, ()
     reason = f"at most {MAX_NEW_PER_HEARTBEAT} are taken in a heartbeat, whatever its turns"
+    paths = paths_of("new_goals", reply.new_goals, dropped_paths)
     dropped = tuple(
-        Dropped(path=f"new_goals[{room + index}]", value=goal.title, reason=reason)
-        for index, goal in enumerate(extra)
+        Dropped(path=path, value=goal.title, reason=reason)
+        for path, goal in zip(paths[room:], extra, strict=True)
     )
     return reply.model_copy(update={"new_goals": reply.new_goals[:room]}), dropped
 

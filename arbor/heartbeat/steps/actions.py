@@ -54,7 +54,7 @@ from arbor.memory.episodes import summarized_episode
 from arbor.memory.trust import Evidence
 from arbor.memory.values import Recalled
 from arbor.pipeline.engine import NodeResult, Steps
-from arbor.quotations import line, shorten
+from arbor.quotations import counted, line, quoted, shorten
 from arbor.tools.names import is_tool_action
 from arbor.values import replace
 from arbor.workflows.values import COMPLETE_STEP, START_WORKFLOW
@@ -177,7 +177,7 @@ def recall(execution: Execution, decision: Decision) -> Act:
     wanted = new_memories.recall_filter(decision.params, own_past_filter(heartbeat.situation))
     memories: list[Recalled] = yield from recall_memories(heartbeat, query, limit=limit, only=wanted)
     if not memories:
-        return action_result(decision, ActionOutcome.PARTIAL, f"nothing came to mind about {query!r}")
+        return action_result(decision, ActionOutcome.PARTIAL, f"recalled nothing about {quoted(query)}")
     execution.heartbeat = replace(
         heartbeat.with_recall(memories), recalled=[*heartbeat.recalled, *map(memory_view, memories)]
     )
@@ -190,7 +190,7 @@ def recall(execution: Execution, decision: Decision) -> Act:
     return action_result(
         decision,
         ActionOutcome.SUCCESS,
-        f"{len(memories)} {'memory' if len(memories) == 1 else 'memories'} about {query!r}: {_glimpses(memories)}{unclear if clusters else ''}",
+        f"recalled {counted(len(memories), 'memory', 'memories')} about {quoted(query)}: {_glimpses(memories)}{unclear if clusters else ''}",
         [memory.id for memory in memories],
         brought="\n".join(text for memory in memories for text in _format_memory(memory)),
     )
@@ -211,12 +211,12 @@ def search(execution: Execution, decision: Decision) -> Act:
     )
     notes = "".join(f"; {note}" for note in found.notes)
     if not found.results:
-        return action_result(decision, ActionOutcome.PARTIAL, f"found nothing about {query!r}{notes}")
+        return action_result(decision, ActionOutcome.PARTIAL, f"found nothing about {quoted(query)}{notes}")
     memories = [read_id(result.id) for result in found.results if result.source is SearchSource.MEMORY]
     return action_result(
         decision,
         ActionOutcome.PARTIAL if found.faults else ActionOutcome.SUCCESS,
-        f"{len(found.results)} result{'s' if len(found.results) > 1 else ''} about {query!r}: {_glimpses(found.results)}{notes}",
+        f"found {counted(len(found.results), 'result')} about {quoted(query)}: {_glimpses(found.results)}{notes}",
         [memory_id for memory_id in memories if memory_id is not None],
         brought="\n".join([*map(_format_result, found.results), *found.notes]),
     )
@@ -258,7 +258,7 @@ def store_memory(execution: Execution, decision: Decision) -> Act:
     if made_from:
         execution.heartbeat = heartbeat.with_effects(derived=((placed.ids[0], made_from),))
     if not placed.fresh:
-        return action_result(decision, ActionOutcome.PARTIAL, "that was known already", placed.ids)
+        return action_result(decision, ActionOutcome.PARTIAL, "knew that already", placed.ids)
     summary = f"{wanted.verb}: {shorten(wanted.memory.content, QUOTE_LENGTH)}"
     return action_result(decision, ActionOutcome.SUCCESS, summary, placed.ids)
 
@@ -279,11 +279,11 @@ def brainstorm_goals(execution: Execution, decision: Decision) -> Act:
         try:
             goal = backlog.add(request)
         except ArborError as error:
-            refusals.append(f"not {shorten(wanted['title'], QUOTE_LENGTH)!r}: {error}")
+            refusals.append(f"could not add {quoted(shorten(wanted['title'], QUOTE_LENGTH))}: {error}")
             continue
         created.append(goal)
         _record(execution, goal, GoalChangeKind.CREATED, f"it is {goal.state}; it was thought of")
-    added = [f"{goal.title!r} is {goal.state}" for goal in created]
+    added = [f"added {quoted(goal.title)}, {goal.state}" for goal in created]
     outcome = (
         ActionOutcome.FAILURE if not created else ActionOutcome.PARTIAL if refusals else ActionOutcome.SUCCESS
     )
@@ -294,7 +294,7 @@ def reprioritize(execution: Execution, decision: Decision) -> Act:
     backlog = yield from _backlog(execution)
     goal = backlog.move(decision.params["goal_id"], GoalState(decision.params["state"]))
     _record(execution, goal, GoalChangeKind.MOVED, f"it is {goal.state}")
-    return action_result(decision, ActionOutcome.SUCCESS, f"{goal.title!r} is {goal.state} now")
+    return action_result(decision, ActionOutcome.SUCCESS, f"moved {quoted(goal.title)}, {goal.state} now")
 
 
 def _backlog(execution: Execution) -> Generator[Any, Any, Backlog]:

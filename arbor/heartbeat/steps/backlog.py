@@ -13,9 +13,9 @@ from arbor.goals.ordering import PriorityInputs, compute_priority
 from arbor.goals.rows import GoalRow
 from arbor.goals.values import GoalLayer, GoalSource, GoalState
 from arbor.heartbeat.decision import Decision, DecisionVerdict
-from arbor.heartbeat.guards import paths_of
 from arbor.heartbeat.influence import WORKFLOW_STEP
 from arbor.heartbeat.needs import OpenBacklog, OwnMemories
+from arbor.heartbeat.replies.items import paths_of
 from arbor.heartbeat.results import ActionOutcome, ActionResult
 from arbor.heartbeat.state import HeartbeatState
 from arbor.heartbeat.steps.goal_changes import BacklogEditor, is_work

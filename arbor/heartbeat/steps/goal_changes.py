@@ -18,12 +18,13 @@ from arbor.goals.rows import GoalRow
 from arbor.goals.values import GoalState, NewGoalRequest
 from arbor.heartbeat.actions import ACTIONS
 from arbor.heartbeat.reflex.choices import SUBSTITUTE_ACTIONS
-from arbor.heartbeat.replies.items import Dropped
+from arbor.heartbeat.replies.items import Dropped, paths_of
 from arbor.heartbeat.replies.reply import Decomposition, GoalUpdate, ProposedGoal
 from arbor.heartbeat.results import ActionOutcome, ActionResult, GoalChange, GoalChangeKind
 from arbor.heartbeat.state import HeartbeatState
 from arbor.ids import read_id
 from arbor.pipeline.engine import NodeResult
+from arbor.quotations import quoted
 from arbor.tools.names import is_tool_action
 from arbor.values import replace
 
@@ -127,7 +128,9 @@ class BacklogEditor:
         if intent.procedure_id is not None and shows:
             self._practised.append((intent.procedure_id, not failed))
         goal = self._backlog.goal(intent.goal_id)
-        self._record(goal, GoalChangeKind.PROGRESSED, f"the step {intent.description!r} is {intent.status}")
+        self._record(
+            goal, GoalChangeKind.PROGRESSED, f"the step {quoted(intent.description)} is {intent.status}"
+        )
 
     def count_action(self, result: ActionResult) -> None:
         """Count an action that executes no step for the open goal that it names; an unknown goal is listed as dropped."""
@@ -222,10 +225,10 @@ class BacklogEditor:
     def update(self, path: str, update: GoalUpdate) -> None:
         """Apply the parts of an update, so that a refused part leaves the others: a moved goal may be closed, so it is last."""
         update = self._without_own_state(path, update)
-        parts = [*_parts_of(update)]
+        parts = [*_parts_of(update, path, self._heartbeat.dropped_paths)]
         if len(parts) > 1 and self._backlog.title_of(update.goal_id):
-            for name, part in parts:
-                self.apply(f"{path}.{name}", self._update_part, part)
+            for part_path, part in parts:
+                self.apply(part_path, self._update_part, part)
         elif parts:
             self.apply(path, self._update_part, update)
 
@@ -236,7 +239,7 @@ class BacklogEditor:
                 return update
             if update.state == self._backlog.goal(update.goal_id).state:
                 rest = update.model_copy(update={"state": None, "reason": None})
-                if update.reason or not [*_parts_of(rest)]:
+                if update.reason or not [*_parts_of(rest, path)]:
                     self._drop(f"{path}.state", update.state, f"the goal is {update.state} already")
                 return rest
         return update
@@ -313,21 +316,23 @@ class BacklogEditor:
         )
 
 
-def _parts_of(update: GoalUpdate) -> Iterator[tuple[str, GoalUpdate]]:
-    """Yield the parts of an update that can be refused one by one, by their names; full progress is one part with its reason."""
+def _parts_of(
+    update: GoalUpdate, path: str, dropped_paths: Collection[str] = ()
+) -> Iterator[tuple[str, GoalUpdate]]:
+    """Yield the parts of an update that can be refused one by one, by their paths; full progress is one part with its reason."""
     if update.progress == 1:
-        yield "progress", update
+        yield f"{path}.progress", update
         return
     goal_id = update.goal_id
     if update.progress is not None or update.note:
         name = "note" if update.progress is None else "progress"
-        yield name, GoalUpdate(goal_id=goal_id, progress=update.progress, note=update.note)
+        yield f"{path}.{name}", GoalUpdate(goal_id=goal_id, progress=update.progress, note=update.note)
     if update.blocked_by is not None:
-        yield "blocked_by", GoalUpdate(goal_id=goal_id, blocked_by=update.blocked_by)
-    for place, text in enumerate(update.met):
-        yield f"met[{place}]", GoalUpdate(goal_id=goal_id, met=[text])
+        yield f"{path}.blocked_by", GoalUpdate(goal_id=goal_id, blocked_by=update.blocked_by)
+    for met_path, text in zip(paths_of(f"{path}.met", update.met, dropped_paths), update.met, strict=True):
+        yield met_path, GoalUpdate(goal_id=goal_id, met=[text])
     if update.state is not None:
-        yield "state", GoalUpdate(goal_id=goal_id, state=update.state, reason=update.reason)
+        yield f"{path}.state", GoalUpdate(goal_id=goal_id, state=update.state, reason=update.reason)
 
 
 def is_work(result: ActionResult) -> bool:

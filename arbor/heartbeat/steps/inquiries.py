@@ -24,7 +24,7 @@ from arbor.memory.values import MemoryType, NewMemory, Recalled
 from arbor.models.handles import is_reflex
 from arbor.models.ports import CallPurpose, ModelRequest
 from arbor.pipeline.engine import NodeResult, Steps
-from arbor.quotations import shorten
+from arbor.quotations import counted, quoted, shorten
 from arbor.values import replace
 from arbor.web.answers import InquiryAnswer, answer_request, appraise_request, read_answer, read_appraisal
 from arbor.web.lookup import Findings
@@ -50,7 +50,7 @@ def inquire(decision: Decision) -> ActionResult:
 
 
 def pending_work(decisions: Sequence[Decision], results: Sequence[ActionResult]) -> list[Inquiry]:
-    """Return the begun inquiries."""
+    """Return the pending inquiries, in the order of their actions."""
     return [
         Inquiry(
             place=place,
@@ -85,8 +85,8 @@ class PendingWork:
             return (yield from finish_tool_call(heartbeat, result))
         inquiry = heartbeat.work[0]
         if not result.complete:
-            out_of_reach = result.error_kind in UNREACHABLE_ERRORS and bool(heartbeat.models_left)
-            if inquiry.step in _MODEL_STEPS and out_of_reach:
+            can_ask_next = result.error_kind in UNREACHABLE_ERRORS and bool(heartbeat.models_left)
+            if inquiry.step in _MODEL_STEPS and can_ask_next:
                 return (yield from _ask_next(heartbeat, inquiry))
             return (yield from _finish_without_reply(heartbeat, inquiry, result, result.error))
         try:
@@ -155,7 +155,7 @@ def _finish_without_reply(
         half = _stored_answer(inquiry, confidence=inquiry.answer["confidence"] / 2)
         why = f"nobody could judge it: {result.error or 'the reply cannot be used'}"
         return (yield from _finish(heartbeat, inquiry, half, note=why, appraised=False))
-    summary = f"did not find out {inquiry.question!r}: {reason}"
+    summary = f"did not find out {quoted(inquiry.question)}: {reason}"
     return _end(heartbeat, inquiry, outcome=ActionOutcome.FAILURE, summary=summary, brought=summary)
 
 
@@ -169,11 +169,9 @@ def _finish(
 ) -> Steps[HeartbeatState]:
     """End an inquiry with its answer, which is stored if deep or worth keeping; `note` is the appraisal in words."""
     text = answer.text
-    read = f"{len(inquiry.pages)} {'page' if len(inquiry.pages) == 1 else 'pages'}"
+    read = counted(len(inquiry.pages), "page")
     if not text:
-        summary = (
-            f"{read} on {inquiry.question!r} {'does' if len(inquiry.pages) == 1 else 'do'} not answer it"
-        )
+        summary = f"read {read} on {quoted(inquiry.question)} and found no answer"
         return _end(heartbeat, inquiry, outcome=ActionOutcome.PARTIAL, summary=summary, brought=summary)
     memory_ids: list[str] = []
     if inquiry.depth == Depth.DEEP or answer.worth_keeping:
@@ -186,7 +184,7 @@ def _finish(
         heartbeat,
         inquiry,
         outcome=ActionOutcome.SUCCESS if appraised else ActionOutcome.PARTIAL,
-        summary=f"found out about {inquiry.question!r} from {read}: {shorten(text, QUOTE_LENGTH)}",
+        summary=f"found out about {quoted(inquiry.question)} from {read}: {shorten(text, QUOTE_LENGTH)}",
         memory_ids=memory_ids,
         brought=_format_answer(inquiry, answer, note),
     )

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime, time
+from itertools import groupby
 from typing import Any
 from uuid import UUID
 
+from arbor.contacts.cooldown import REACH_OUT_AGENT, REACH_OUT_PUBLIC, REACH_OUT_USER
 from arbor.goals.plans import LinkKind
 from arbor.heartbeat.budgets import BudgetKind, amount_text
 from arbor.heartbeat.effects import StateAfterHeartbeat
@@ -41,6 +43,7 @@ from arbor.heartbeat.steps.new_memories import (
 from arbor.heartbeat.steps.orientation import urgent_at, with_next
 from arbor.heartbeat.steps.round_trips import with_percepts_received
 from arbor.heartbeat.working_memory import PastHeartbeat, after_heartbeat, idle_intervals, unknown_lines
+from arbor.knowledge.merging import SEARCH_KNOWLEDGE, SEARCH_MY_MEMORIES
 from arbor.memory.buffer import DEFAULT_LIFETIME, NewBufferItem
 from arbor.memory.importance import appraise
 from arbor.memory.trust import max_trust
@@ -50,6 +53,7 @@ from arbor.quotations import close_quotes, quoted, shorten
 from arbor.selves.emotions import total_valence
 from arbor.values import replace
 from arbor.workflows.delegation import remembered_delegation
+from arbor.workflows.values import COMPLETE_STEP, START_WORKFLOW
 
 NARRATIVE_LENGTH = 4_000
 THOUGHT_LENGTH = 600
@@ -66,6 +70,29 @@ _OPENINGS: Mapping[Mode, str] = {
 }
 
 
+#: The actions as infinitives; a test holds that each has one. The summaries of their results are past tenses.
+_INFINITIVES: Mapping[str, str] = {
+    "observe": "look around",
+    "review_goals": "review my goals",
+    "recall": "recall",
+    SEARCH_MY_MEMORIES: "search all that I know",
+    SEARCH_KNOWLEDGE: "search the documents",
+    "remember": "remember",
+    "connect": "connect two things",
+    "maintain": "tend what I know",
+    "reflect": "reflect",
+    "inquire_shallow": "look something up",
+    "inquire_deep": "look deeply into something",
+    "synthesize": "draw things together",
+    "brainstorm_goals": "think of new goals",
+    "reprioritize": "move a goal",
+    REACH_OUT_USER: "write to my user",
+    REACH_OUT_AGENT: "write to another agent",
+    REACH_OUT_PUBLIC: "write to the public",
+    START_WORKFLOW: "start a workflow",
+    COMPLETE_STEP: "complete a step",
+    "rest": "rest",
+}
 #: Phrases for items that a boundary refused, by the key of the reply.
 _REFUSED_PHRASES: Mapping[str, str] = {
     "memory_notes": "note something",
@@ -127,20 +154,29 @@ def _action_sentences(results: Sequence[ActionResult]) -> Iterator[str]:
     if not done and not unknown:
         yield "I did nothing."
     for result in done:
-        yield f"I did {result.action.replace('_', ' ')}: {_shorten(result.summary)}."
+        yield f"I {_shorten(result.summary)}."
     for result in unknown:
-        yield f"I do not know whether I did {result.action.replace('_', ' ')}: {_shorten(result.summary)}."
+        yield f"I tried to {_infinitive(result.action)} and do not know how it ended: {_shorten(result.summary)}."
     for result in failed:
         word = "could not" if result.outcome is ActionOutcome.BLOCKED else "tried and failed to"
-        yield f"I {word} {result.action.replace('_', ' ')}: {_shorten(result.summary)}."
+        yield f"I {word} {_infinitive(result.action)}: {_shorten(result.summary)}."
+
+
+def _infinitive(action: str) -> str:
+    """Return an action as an infinitive; a tool of a server is called."""
+    return _INFINITIVES.get(action) or f"call {action}"
 
 
 def _goal_sentences(changes: Sequence[GoalChange]) -> Iterator[str]:
-    for change in changes:
-        about = _shorten(change.change)
-        closed = change.by_rule and change.kind in (GoalChangeKind.COMPLETED, GoalChangeKind.ABANDONED)
-        happened = "came to rest by itself" if closed else MEANINGS[change.kind].words
-        yield f"My goal {quoted(_shorten(change.title))} {happened}{f': {about}' if about else ''}."
+    for (title, happened), following in groupby(changes, _happening):
+        about = "; ".join(filter(None, (_shorten(change.change) for change in following)))
+        yield f"My goal {quoted(_shorten(title))} {happened}{f': {about}' if about else ''}."
+
+
+def _happening(change: GoalChange) -> tuple[str, str]:
+    """Return the goal's title, and what happened to the goal in words."""
+    closed = change.by_rule and change.kind in (GoalChangeKind.COMPLETED, GoalChangeKind.ABANDONED)
+    return change.title, "came to rest by itself" if closed else MEANINGS[change.kind].words
 
 
 def _shorten(text: str) -> str:

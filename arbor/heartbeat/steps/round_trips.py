@@ -228,14 +228,21 @@ def parse(heartbeat: HeartbeatState) -> NodeResult[HeartbeatState]:
             failure=f"no usable reply in {tries} {'try' if tries == 1 else 'tries'}: {error}",
         )
         return NodeResult(state=unreadable, outcome=NodeOutcome.RETRY)
-    reply, left_over = within_heartbeat(heartbeat.earlier_reply, parsed.reply)
+    dropped_paths = [item.path for item in parsed.dropped]
+    reply, left_over = within_heartbeat(heartbeat.earlier_reply, parsed.reply, dropped_paths=dropped_paths)
     heartbeat = heartbeat.with_present(
         dropped=[*heartbeat.present.dropped, *parsed.dropped, *left_over],
         repairs=list(parsed.repairs),
         reasoning=reply.thinking,
     )
     heartbeat = replace(
-        heartbeat, reply=reply, failure="", unreadable="", invalid_replies=0, turns=max(heartbeat.turn, 1)
+        heartbeat,
+        reply=reply,
+        dropped_paths=dropped_paths,
+        failure="",
+        unreadable="",
+        invalid_replies=0,
+        turns=max(heartbeat.turn, 1),
     )
     return NodeResult(state=heartbeat)
 

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from uuid import UUID
 
 from arbor.errors import ArborError, Invalid, NotFound
-from arbor.heartbeat.guards import paths_of
 from arbor.heartbeat.needs import (
     DecideProposal,
     OwnMemories,
@@ -15,7 +14,7 @@ from arbor.heartbeat.needs import (
     ProposedChange,
     SettledProposals,
 )
-from arbor.heartbeat.replies.items import Dropped
+from arbor.heartbeat.replies.items import Dropped, paths_of
 from arbor.heartbeat.replies.reply import IdentityInsight, InsightKind
 from arbor.heartbeat.state import HeartbeatState
 from arbor.heartbeat.views import ProposalView
@@ -79,11 +78,12 @@ def process_proposals(heartbeat: HeartbeatState) -> Steps[HeartbeatState]:
     """Apply the reply's decisions; one that cannot be applied is dropped with its reason."""
     done: list[str] = []
     dropped: list[Dropped] = []
-    for index, choice in enumerate(heartbeat.reply_or_empty.proposal_decisions):
+    choices = heartbeat.reply_or_empty.proposal_decisions
+    paths = paths_of("proposal_decisions", choices, heartbeat.dropped_paths)
+    for path, choice in zip(paths, choices, strict=True):
         try:
             line: str = yield DecideProposal(proposal_id=_proposal_id(choice.proposal_id), choice=choice)
         except ArborError as error:
-            path = f"proposal_decisions[{index}]"
             dropped.append(Dropped(path=path, value=choice.model_dump_json(), reason=str(error)))
         else:
             done.append(line)

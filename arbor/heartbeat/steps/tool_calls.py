@@ -43,7 +43,7 @@ def begin_tool_call(decision: Decision) -> ActionResult:
 def pending_tool_calls(
     situation: Situation, decisions: Sequence[Decision], results: Sequence[ActionResult]
 ) -> list[ToolCall]:
-    """Return the begun calls of tools."""
+    """Return the pending calls of tools, in the order of their actions."""
     calls = []
     tools = situation.tools
     for place, (decision, result) in enumerate(zip(decisions, results, strict=True)):
@@ -87,7 +87,7 @@ def finish_tool_call(heartbeat: HeartbeatState, ended: EndedCall) -> Steps[Heart
         summary = f"{named} reports an error: {shorten(text, QUOTE_LENGTH) or 'without a reason'}"
         return _end(heartbeat, ActionOutcome.FAILURE, summary, brought=text or summary)
     if not text:
-        return _end(heartbeat, ActionOutcome.SUCCESS, f"{named} answered nothing")
+        return _end(heartbeat, ActionOutcome.SUCCESS, f"called {named}, which answered nothing")
     memory = _memory(heartbeat, call, answered)
     # Maintenance embeds the text, which is known only now; until then recall finds it by its words.
     placed: PlacedMemories = yield Placing(memories=[memory], vectors=None, model=heartbeat.embedding_model)
@@ -105,7 +105,7 @@ def finish_tool_call(heartbeat: HeartbeatState, ended: EndedCall) -> Steps[Heart
     return _end(
         heartbeat,
         ActionOutcome.SUCCESS,
-        f"{named} answered: {shorten(text, QUOTE_LENGTH)}",
+        f"called {named}, which answered: {shorten(text, QUOTE_LENGTH)}",
         brought=text,
         memory_ids=[str(memory_id) for memory_id in placed.ids],
     )

@@ -25,8 +25,8 @@ MAX_CLUSTERS_OF_MEMORY = 3
 MIN_MEMBERS = 3
 #: The most clusters of one agent: for 10,000 memories, 50 in each.
 MAX_CLUSTERS = 200
-#: Deviations above the mean cosine from which a memory belongs to a center: the relative form of the origin's 0.7. Dialogs
-#: of 400 to 700 turns get 22 to 54 clusters, with 58 to 72 % of the turns in one of them (docs/explanation/clusters.md).
+#: Deviations above the mean cosine from which a memory belongs to a center: the relative form of the 0.7 of the origin of
+#: seed 004. Dialogs of 400 to 700 turns get 22 to 54 clusters, with 58 to 72 % of the turns in one of them (docs/explanation/clusters.md).
 BELONGS_AT = 3.5
 #: Deviations by which this limit is lower between two memories, for the first sketch of a cluster: memories are less near
 #: to each other than to their center.
@@ -34,7 +34,7 @@ SKETCHED_BELOW = 1.0
 #: Deviations by which the limit is lower for present members, so that a small move of the center drops none of them.
 LEAVES_BELOW = 0.5
 #: Deviations above a query's mean cosine with the agent's memories from which a cluster resonates, and from which a memory is
-#: clear: the relative forms of the origin's 0.7 and 0.5 (docs/explanation/clusters.md).
+#: clear: the relative forms of the 0.7 and 0.5 of the origin of seed 004 (docs/explanation/clusters.md).
 RESONATES_AT = 3.0
 CLEAR_AT = 3.5
 #: The share of the weight of a query's words from which a memory is clear by its words, 0 to 1.

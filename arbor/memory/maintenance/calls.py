@@ -49,7 +49,7 @@ and secrets such as passwords are no facts. All other memories have none.
 {_DATA_RULE}
 Answer with one JSON object and nothing else, with every memory in it:
 {{"memories": [{{"n": 1, "concepts": [{{"name": "…", "strength": 0.9}}], "facts": ["…"]}}]}}"""
-_WEIGH = f"""\
+_APPRAISE = f"""\
 You keep the memory of an autonomous agent. You are given some of its memories, numbered.
 Say of each how important it will be to remember, from 0 to 1: 0.1 for small talk, 0.3 for routine, 0.5 for something that may matter, \
 0.7 for decisions, promises and lasting facts about people, 0.9 for what must not be forgotten.
@@ -96,7 +96,7 @@ _SCHEMAS: dict[CallPurpose, tuple[str, dict[str, Any]]] = {
             facts={"type": "array", "items": {"type": "string"}},
         ),
     ),
-    CallPurpose.WEIGH: (_WEIGH, _list_schema("scores", importance=_NUMBER)),
+    CallPurpose.APPRAISE_MEMORIES: (_APPRAISE, _list_schema("scores", importance=_NUMBER)),
 }
 
 
@@ -198,11 +198,13 @@ def rule_reply(purpose: CallPurpose, context: Mapping[str, Any]) -> dict[str, An
             return {"summary": extractive_summary(texts)}
         case CallPurpose.EXTRACT:
             return {"memories": [{"n": n, **_extract(memory)} for n, memory in enumerate(memories, 1)]}
-        case CallPurpose.WEIGH:
+        case CallPurpose.APPRAISE_MEMORIES:
             scores = [_appraise(memory) for memory in memories]
             return {"scores": [{"n": n, "importance": score} for n, score in enumerate(scores, 1)]}
         case _:
-            raise ModelRejected(f"rules cannot {purpose}; they summarize, extract and weigh memories")
+            raise ModelRejected(
+                f"rules cannot {purpose}; they summarize episodes, extract concepts and appraise memories"
+            )
 
 
 def _extract(memory: Mapping[str, Any]) -> dict[str, Any]:

@@ -39,7 +39,9 @@ NARRATIVE_FRAME = frozenset(
             # Changes of goals, and delegated steps.
             " moved queued active backburner abandoned change wanted become delegates answer action result output task"
             # Dropped items, ignored parameters, and actions whose outcome is unknown.
-            " said without effect know whether"
+            " said without effect know whether ended recalled looked around pending next shown reviewed goals found issue issues"
+            " knew that already added moved called which answered read page pages decided user public inbox rested another belief goal"
+            " concept aspect kept importance trust lowered"
         ),
     )
 )

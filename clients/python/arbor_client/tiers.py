@@ -68,7 +68,7 @@ class Calibration:
     kind: str
     right: int
     wrong: int
-    refused: int
+    rejected: int
     #: The confidence from which the kind is proposed; None: the kind has no threshold.
     threshold: float | None
     computed_at: datetime

@@ -74,7 +74,7 @@ class DefinitionCheck:
 
 @dataclass(frozen=True, kw_only=True)
 class WorkflowStep:
-    """One visit of a step."""
+    """One step of a run: a visit of a node."""
 
     id: UUID
     run_id: UUID

@@ -114,7 +114,8 @@ def check_api() -> Finding:
     host, port = env.str("ARBOR_API_HOST", default="127.0.0.1"), env.int("ARBOR_API_PORT", default=8001)
     url = server_urls(data_dir()).get("api_url") or f"http://{reachable_host(host)}:{port}/"
     try:
-        answer = httpx.get(f"{url}readyz", timeout=_API_WITHIN_S)
+        # No proxy: the API is on this machine or in its network, and httpx would use one even for a loopback address.
+        answer = httpx.get(f"{url}readyz", timeout=_API_WITHIN_S, trust_env=False)
         reached = dict(answer.json())
     except (httpx.HTTPError, httpx.InvalidURL, ValueError, TypeError) as error:
         parts = RunFolder(data_dir()).state().get("parts", [])

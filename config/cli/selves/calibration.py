@@ -18,7 +18,7 @@ _CALIBRATION_COLUMNS = (
     OutputColumn("kind", "kind"),
     OutputColumn("right", "right"),
     OutputColumn("wrong", "wrong"),
-    OutputColumn("refused", "refused"),
+    OutputColumn("rejected", "rejected"),
     OutputColumn(
         "threshold", "proposed from", cell=lambda value: "always" if value is None else number(value)
     ),

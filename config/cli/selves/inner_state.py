@@ -85,7 +85,7 @@ def show_mood(agent: ChosenAgent, *, last: int) -> Output:
             f"heartbeats {latest[0]['number']} to {latest[-1]['number']}",
         ]
     else:
-        lines.append("No heartbeat has ended yet.")
+        lines.append("No heartbeat has recorded a mood yet.")
     value = {"agent": agent.name, "now": mood.model_dump(mode="json"), "heartbeats": latest}
     return Output(value, text="\n".join(lines))
 
@@ -96,7 +96,7 @@ def list_experiences(agent: ChosenAgent, *, last: int, failures: bool) -> Output
     experiences = Experience.objects.filter(agent_id=agent.id)
     if failures:
         experiences = experiences.filter(outcome="failure")
-    nothing = "has no failed actions yet" if failures else "has not done an action that costs energy yet"
+    nothing = "has no experiences of failures yet" if failures else "has no experiences yet"
     return listing(
         "experiences",
         list(experiences.order_by("-tick", "-id")[:last]),

@@ -21,7 +21,10 @@ LATER = "2099-01-02T03:04:05+00:00"
 
 @dataclass(frozen=True, kw_only=True)
 class Body:
-    """A body of an operation: its required fields, and a value for each optional one."""
+    """A body of an operation: its required fields, and a value for each optional one.
+
+    For a body that changes a row, `required` has the fields of the body that creates the row.
+    """
 
     schema: type[Schema]
     path: str

@@ -283,7 +283,7 @@ def test_a_stream_sends_keep_alives_while_the_database_is_away(
 def test_a_stream_of_rare_signals_sends_keep_alives(
     tenant: Tenant, viewer: Caller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A proxy or a client would take a connection without them for a dead one."""
+    # A proxy or a client would take a connection without them for a dead one.
     access, unwanted = authenticate(viewer.token), SignalPage(signals=(), cursor=Cursor(), more=False)
     monkeypatch.setattr(signal_hub, "read_page", lambda *_: unwanted)
     monkeypatch.setattr(signal_hub, "SILENCE_S", 0.2)

@@ -249,7 +249,7 @@ def test_only_conversations_are_streamed(
 
 def weigh_request() -> ModelRequest:
     return ModelRequest(
-        purpose=CallPurpose.WEIGH, system="", messages=(PromptMessage(role="user", content=""),)
+        purpose=CallPurpose.APPRAISE_MEMORIES, system="", messages=(PromptMessage(role="user", content=""),)
     )
 
 

@@ -208,6 +208,13 @@ def test_a_ready_api_passes_the_check(api_port: int) -> None:
     assert (check_api().verdict, check_api().detail) == (CheckVerdict.OK, f"http://127.0.0.1:{api_port}/")
 
 
+def test_the_api_is_asked_directly_in_an_environment_with_a_proxy(
+    api_port: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:1")
+    assert check_api().verdict is CheckVerdict.OK
+
+
 def test_a_server_that_the_api_does_not_reach_is_named(
     api_port: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

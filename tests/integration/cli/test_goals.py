@@ -41,6 +41,13 @@ def test_a_goal_has_a_parent_a_deadline_and_a_description(arbor: Arbor, vega: st
     assert (ford["deadline"], ford["layer"], ford["state"]) == ("2031-05-01T00:00:00Z", "task", "active")
 
 
+def test_a_description_is_as_long_as_one_of_the_api(arbor: Arbor, vega: str) -> None:
+    assert arbor("goal", "add", vega, "Ford", "--description", "d" * 4_000).code == 0
+    ran = arbor("goal", "add", vega, "Ferry", "--description", "d" * 4_001)
+    assert ran.code == 1
+    assert "a goal's description must have at most 4,000 characters, got 4,001" in ran.err
+
+
 def test_goals_are_moved_and_noted_by_title_id_or_end_of_id(arbor: Arbor, vega: str) -> None:
     ford = arbor("goal", "add", vega, "Find the ford", "--json").json["id"]
     assert arbor("goal", "note", vega, ford, "Half the bank is seen.", "--progress", "0.5").code == 0

@@ -213,9 +213,9 @@ def test_the_inner_state_is_shown(arbor: Arbor, vega: str) -> None:
         ("curiosity", "coherence", "competence", "connection", "rest"), 0.5
     )
     assert "curiosity" in arbor("self", "drives", vega).out
-    assert "No heartbeat has ended yet." in arbor("self", "mood", vega).out
-    assert "has not done an action that costs energy yet" in arbor("self", "experiences", vega).out
-    assert "has no failed actions yet" in arbor("self", "experiences", vega, "--failures").out
+    assert "No heartbeat has recorded a mood yet." in arbor("self", "mood", vega).out
+    assert "has no experiences yet" in arbor("self", "experiences", vega).out
+    assert "has no experiences of failures yet" in arbor("self", "experiences", vega, "--failures").out
     nobody = arbor("contact", "peers", vega).out
     assert "has no model of a peer yet. A peer gets one by writing to the agent" in nobody
     with tenant_transaction(tenant_by_slug("acme").id):

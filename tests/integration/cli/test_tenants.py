@@ -205,6 +205,11 @@ def test_a_password_from_standard_input_is_never_printed(arbor: Arbor, database:
             1,
             "limit of US dollars a day is 0 to 99,999,999, or none, got sNaN",
         ),
+        (
+            ["tenant", "limit", "acme", "--usd", "0.00001"],
+            1,
+            "limit of US dollars a day has at most 4 decimals, got 0.00001",
+        ),
         (["tenant", "user", "create", "ma ria", "--password-stdin"], 1, "valid username"),
         (["tenant", "user", "create", "maria", "--generate", "--tenant", "acne"], 1, "no tenant 'acne'"),
     ],

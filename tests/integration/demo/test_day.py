@@ -78,11 +78,11 @@ class DemoRun:
 
     def advance(self, span: timedelta) -> None:
         """Run due heartbeats until the span is over; maintenance runs each hour."""
-        end, watched = self._clock.now() + span, self._clock.now()
+        end, next_watch = self._clock.now() + span, self._clock.now()
         while (due := self._next_due()) < end:
             self._clock.advance_to(due)
-            if self._clock.now() >= watched:
-                watched = self._clock.now() + HOUR
+            if self._clock.now() >= next_watch:
+                next_watch = self._clock.now() + HOUR
                 self._maintain()
                 self._watch()
             self._fleet.dispatch()
@@ -171,7 +171,7 @@ def test_a_day_without_a_model_is_believable(run: DemoRun) -> None:
         _assert_energy_is_used_and_regained(day)
         assert -1 < min(day.moods) <= max(day.moods) < 0.9, name
     assert any(map(_finds_what_it_wondered_about, agent_days))
-    # Drives rise while nothing happens, and rest when their need is met.
+    # Curiosity rises while nothing happens, and falls when it is satisfied.
     curiosity = [[hour[Drive.CURIOSITY] for hour in day.drives if hour] for day in agent_days]
     assert any(later > before for levels in curiosity for before, later in itertools.pairwise(levels))
     assert all(min(levels[-3:]) < 0.8 for levels in curiosity)

@@ -104,7 +104,7 @@ class PricedModel:
 
 
 class AgentMachine(RuleBasedStateMachine):
-    """Any act may be refused; what it leaves must fit together."""
+    """Acts on one agent, each of which may be refused; what they leave fits together."""
 
     clock: MovedClock
     model: PricedModel

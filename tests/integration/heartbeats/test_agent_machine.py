@@ -1,4 +1,4 @@
-"""Any order of acts on an agent leaves its schedule, rights, keys and accounts consistent."""
+"""Acts on an agent in any order: its schedule, rights, keys and accounts stay consistent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Frequent writes touch no index; frequent reads use one."""
+"""Indexes: frequent writes touch none, and frequent reads use one."""
 
 from __future__ import annotations
 

@@ -163,7 +163,7 @@ def test_an_inquiry_without_results_fails_and_stores_no_memory(
         ("I think eleven.", "failure", "the model's answer cannot be used"),
         ('{"answer": "Eleven.", "confidence": 0.9, "sources": []}', "failure", "must name the sources"),
         ('{"answer": "Eleven.", "confidence": 7, "sources": [1]}', "failure", "from 0 to 1"),
-        ('{"answer": "", "confidence": 0, "sources": []}', "partial", "do not answer it"),
+        ('{"answer": "", "confidence": 0, "sources": []}', "partial", "and found no answer"),
     ],
 )
 def test_an_answer_that_cannot_be_used_is_not_stored(

@@ -1,4 +1,4 @@
-"""All writers lock what belongs to an agent in one order (docs/architecture.md, "Locks"), so that none deadlocks.
+"""The order in which all writers lock the rows of an agent (docs/architecture.md, "Locks"), so that none deadlocks.
 
 A heartbeat has its agent's schedule locked, and locks the mind and the agent's row in the order of its actions. Whoever
 needs both waits for the schedule before it locks either.

@@ -1,4 +1,4 @@
-"""Secrets of every kind are stored and used, and searched for wherever something is written, sent or shown."""
+"""Secrets of every kind: stored and used, then searched for wherever something is written, sent or shown."""
 
 from __future__ import annotations
 

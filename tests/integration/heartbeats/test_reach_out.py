@@ -18,6 +18,7 @@ from apps.contacts.models import OutboxMessage
 from apps.contacts.services.channels import add_channel
 from apps.fleet.contact import message_agent
 from apps.fleet.identities import suspend_identity
+from apps.fleet.lifecycle import stop_agent
 from apps.heartbeats.actions import reach_out
 from apps.heartbeats.models import HeartbeatStatus
 from apps.heartbeats.services.schedule import claim_now
@@ -356,6 +357,20 @@ def test_a_suspended_agent_is_not_said_to_be_missing(
     run_replies(reply_reaching_out("Hello.", action="reach_out_agent", to="Bo"))
     summary = latest_action(agent, "reach_out_agent")["summary"]
     assert summary == "did not work: no agent 'Bo' can be written to now; you can write to: nobody"
+
+
+def test_a_stopped_agent_is_neither_offered_nor_written_to(
+    run_replies: Callable[..., str], agent: Agent, tenant: Tenant, new_agent: Callable[..., Agent]
+) -> None:
+    new_agent(tenant, name="Cy")
+    bo = new_agent(tenant, name="Bo")
+    with tenant_transaction(tenant.id):
+        stop_agent(agent_id=bo.id, actor="test")
+    run_replies(reply_reaching_out("Hello.", action="reach_out_agent", to="Bo"))
+    record = latest_action(agent, "reach_out_agent")
+    assert record["summary"] == "did not work: no agent 'Bo' can be written to now; you can write to: Cy"
+    with tenant_transaction(tenant.id):
+        assert not Percept.objects.filter(agent_id=bo.id).exists()
 
 
 def test_an_agent_may_write_to_agents_only_if_allowed(

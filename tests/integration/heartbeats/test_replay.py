@@ -1,4 +1,4 @@
-"""A replay decides a recorded heartbeat again, lists the differences, and writes no row."""
+"""Replays of recorded heartbeats: decided again, with the differences listed and no row written."""
 
 from __future__ import annotations
 

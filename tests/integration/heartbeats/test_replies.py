@@ -1,4 +1,4 @@
-"""Each key of a reply reaches its rows, and each row the next prompt."""
+"""Replies of models: each key reaches its rows, and each row the next prompt."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Messages between agents are sealed until their receiver takes them in, and refused unless they are genuine."""
+"""Messages between agents: sealed until their receiver takes them in, and refused unless they are genuine."""
 
 from __future__ import annotations
 

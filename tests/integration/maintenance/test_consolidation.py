@@ -226,7 +226,7 @@ def test_prompts_are_retained_for_the_time_in_the_settings(
 def test_memories_left_out_three_times_are_decided_by_rule(
     mind: Agent, fleet: Fleet, scripted: Script, settings: Any
 ) -> None:
-    settings.ARBOR_WEIGH_MEMORIES = True
+    settings.ARBOR_APPRAISE_MEMORIES = True
     model = scripted(
         lambda request: (
             _reply_with_scores(0.9) if request.purpose == "weigh" else _reply_with_concepts(["ship"])
@@ -279,7 +279,7 @@ def _remember_unweighed(agent: Agent, *texts: str) -> list[UUID]:
 def test_importance_is_the_mean_of_rule_and_model(
     mind: Agent, fleet: Fleet, scripted: Script, settings: Any
 ) -> None:
-    settings.ARBOR_WEIGH_MEMORIES = True
+    settings.ARBOR_APPRAISE_MEMORIES = True
     plain, fixed = _remember_unweighed(
         mind, "The harbour master has a grey beard.", "Remember this: the safe is behind the chart."
     )
@@ -313,9 +313,9 @@ def test_memories_are_appraised_by_a_model_only_on_request(mind: Agent, fleet: F
     assert {call.purpose for call in calls_of(mind)} == {"extract"}
 
 
-def test_the_reflex_policy_weighs_as_the_rule_does(mind: Agent, fleet: Fleet, settings: Any) -> None:
+def test_the_reflex_policy_appraises_as_the_rule_does(mind: Agent, fleet: Fleet, settings: Any) -> None:
     settings.ARBOR_MAINTENANCE_MODEL = "reflex/policy"
-    settings.ARBOR_WEIGH_MEMORIES = True
+    settings.ARBOR_APPRAISE_MEMORIES = True
     (memory,) = _remember_unweighed(mind, "We decided to buy the new sails.")
     before = importance_of(mind, memory)
     consolidate()

@@ -1,4 +1,4 @@
-"""Any order of service calls leaves a mind consistent, without traces of purged memories."""
+"""Service calls on a mind in any order: it stays consistent, without traces of purged memories."""
 
 from __future__ import annotations
 

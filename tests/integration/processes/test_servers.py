@@ -247,7 +247,7 @@ class TestPorts:
             free_port(wanted, host=host)
 
     def test_two_servers_never_share_a_port(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-        """The console moves to the port that the API would get."""
+        # The console moves to the port that the API would get.
         monkeypatch.setenv("ARBOR_DATA_DIR", str(tmp_path))
         monkeypatch.setenv("DATABASE_URL", "postgres://arbor@127.0.0.1/arbor")
         monkeypatch.setenv("CELERY_BROKER_URL", "redis://127.0.0.1")

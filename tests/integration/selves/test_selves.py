@@ -15,7 +15,7 @@ from apps.memories.services.graph.relations import NewRelation, relate, unrelate
 from apps.memories.services.store.provenance import add_source
 from apps.memories.services.store.term_counts import lock_minds
 from apps.selves.models import Belief, IdentityAspect, SelfChange
-from apps.selves.services import aspects, beliefs
+from apps.selves.services import alignment, aspects, beliefs
 from apps.selves.services.alignment import alignments, resonance_of, update_trust_of_ends
 from apps.selves.services.aspects import add_aspect, drop_aspect, revise_aspect
 from apps.selves.services.beliefs import add_belief, change_filters, drop_belief, revise_belief
@@ -330,6 +330,27 @@ def test_a_fact_is_trusted_by_what_its_agent_believes_now(agent: Agent) -> None:
         unrelate(agent_id=agent.id, source=ends[0], target=ends[1])
         update_trust_of_ends(agent_id=agent.id, ends=ends)
         assert trust() == pytest.approx(before)
+
+
+def test_a_belief_changes_the_trust_of_all_its_facts(agent: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(alignment, "BATCH", 2)
+    source = Source(kind="document", reference="harbour log", trust=0.5)
+    with tenant_transaction(agent.tenant_id):
+        belief = add_belief(agent_id=agent.id, belief=ICE, actor=ACTOR)
+    facts = [
+        create_semantic_memory(
+            tenant_id=agent.tenant_id, agent_id=agent.id, content=f"Ice {number} broke.", sources=[source]
+        )
+        for number in range(5)
+    ]
+    with tenant_transaction(agent.tenant_id):
+        for fact in facts:
+            relate_to_belief(agent, fact, belief.id)
+        doubted = set(Memory.objects.filter(id__in=facts).values_list("trust", flat=True))
+        drop_belief(belief_id=belief.id, actor=ACTOR)
+        trusted = set(Memory.objects.filter(id__in=facts).values_list("trust", flat=True))
+    assert (len(doubted), len(trusted)) == (1, 1)
+    assert min(trusted) > max(doubted)
 
 
 def test_trust_that_somebody_set_is_not_changed(agent: Agent) -> None:

@@ -134,7 +134,7 @@ def test_a_leg_locks_all_agents_that_it_may_hand_a_step(
     fleet: Fleet,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A step that cannot be handed over leads to a step of another agent in the same leg."""
+    # A step that cannot be handed over leads to a step of another agent in the same leg.
     first, second = sorted((new_agent(tenant, name) for name in ("Bob", "Cleo")), key=lambda agent: agent.id)
     with tenant_transaction(tenant.id):
         Agent.objects.filter(id=second.id).update(status="stopped")

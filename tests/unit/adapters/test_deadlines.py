@@ -23,7 +23,7 @@ from arbor.adapters.dialect import DialectCache
 from arbor.adapters.exchange import ApiEndpoint, HttpReply, KeyAuth, post_json
 from arbor.adapters.openai import ChatCompletionsModel
 from arbor.adapters.transport import TIMEOUT, DeadlineTransport, DirectClient, shared_client
-from arbor.errors import ModelError, ModelTimeout, ModelUnavailable
+from arbor.errors import ModelError, ModelRejected, ModelTimeout, ModelUnavailable
 from arbor.models.breaker import Breakers
 from arbor.models.handles import Handle
 from bench.support.stub_model import Mode
@@ -297,6 +297,21 @@ def test_a_proxy_of_the_environment_is_used_but_not_for_this_machine(
 
     assert isinstance(failure, ModelUnavailable)
     assert "refused" in str(failure)
+    assert "secret" not in str(failure)
+
+
+@pytest.mark.parametrize(
+    "proxy", ["ftp://someone:secret@proxy", "socks5://proxy:1080", "http://someone:secret@", "proxy:port"]
+)
+def test_an_unusable_proxy_is_named_with_what_would_be_right(
+    client: httpx.Client, monkeypatch: pytest.MonkeyPatch, proxy: str
+) -> None:
+    monkeypatch.setenv("http_proxy", proxy)
+
+    failure, _ = failure_of(model_at("http://model.test/v1", client), deadline_s=5)
+
+    assert isinstance(failure, ModelRejected)
+    assert "HTTP_PROXY cannot be used; it must be http://HOST:PORT or https://HOST:PORT" in str(failure)
     assert "secret" not in str(failure)
 
 

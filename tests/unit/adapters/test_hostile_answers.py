@@ -1,4 +1,4 @@
-"""Redirects and headers of hostile servers end in errors of Arbor, whatever they contain."""
+"""Redirects and headers of hostile servers: errors of Arbor, whatever they contain."""
 
 from __future__ import annotations
 

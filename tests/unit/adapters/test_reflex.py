@@ -69,7 +69,7 @@ def test_the_reflex_policy_extracts_concepts_by_rule(model: Model) -> None:
 
 def test_the_reflex_policy_appraises_importance_by_rule(model: Model) -> None:
     scores = read_scores(
-        model.complete(memories_request(CallPurpose.WEIGH), deadline_s=1).text, count=2
+        model.complete(memories_request(CallPurpose.APPRAISE_MEMORIES), deadline_s=1).text, count=2
     ).by_place
     assert scores[1] == 1.0
     assert scores[0] < 1.0

@@ -23,7 +23,7 @@ FOR_ALL = frozenset(
 ORIGINAL = ("ClaudeCode", "CodeReviewer", "Diagnostician", "Monitor", "Researcher", "Scout")
 EXECUTE = "arbor://actions/execute/"
 
-# Tier, traits, kinds of goal, capabilities (reference: the origin's templates at the seed's commit).
+# Tier, traits, kinds of goal, capabilities: those of the templates of the origin of seed 000.
 AS_IN_THE_ORIGIN = {
     "Scout": (
         "probationary",

@@ -11,7 +11,8 @@ from arbor.errors import Invalid
 from arbor.heartbeat.actions import ACTIONS, DEFAULT_COSTS
 
 
-def test_terms_without_a_policy_are_those_of_the_source() -> None:
+def test_terms_without_a_policy_are_the_defaults() -> None:
+    # Seed 004, 2.2.
     assert terms_of() == terms_of(EnergyPolicy()) == EnergyTerms(regeneration=10, maximum=20, costs={})
 
 

@@ -186,7 +186,8 @@ def test_the_doctor_reports_that_arbor_is_not_running(tmp_path: Path) -> None:
     [
         ("ARBOR_MAINTENANCE_SHARE", "0", "above 0 and at most 1, got 0"),
         ("ARBOR_MAINTENANCE_SHARE", "1.5", "above 0 and at most 1, got 1.5"),
-        ("ARBOR_MEMORY_QUOTA", "0", "must be at least 1, got 0"),
+        ("ARBOR_MEMORY_QUOTA", "0", "must be 1 to 999,999,999, got 0"),
+        ("ARBOR_MEMORY_QUOTA", "1000000000", "must be 1 to 999,999,999, got 1000000000"),
         ("ARBOR_KNOWLEDGE_QUOTAS", "semantic=9, episodic=3", "NAME=NUMBER, separated by commas"),
         ("ARBOR_KNOWLEDGE_QUOTAS", f"semantic={'9' * 5_000}", "each number 1 to 999,999,999"),
         ("ARBOR_ARCHIVE_BELOW", "2", "must be 0 to 1, got 2"),

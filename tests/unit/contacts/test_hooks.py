@@ -158,7 +158,8 @@ def test_an_unknown_event_gives_a_line() -> None:
 @pytest.mark.parametrize(
     ("headers", "body", "reason"),
     [
-        ({}, b"{}", "x-github-event"),
+        ({}, b"{}", "x-github-event, by 1 to 100 printable characters, got ''"),
+        ({"x-github-event": "push\x01"}, b"{}", r"printable characters, got 'push\\x01'"),
         ({"x-github-event": "push", "content-type": "application/x-www-form-urlencoded"}, b"x=1", "payload"),
         ({"x-github-event": "push", "content-type": "application/x-www-form-urlencoded"}, b"\xff", "form"),
         ({"x-github-event": "push"}, b"payload=%7B%7D", "not JSON"),

@@ -40,7 +40,7 @@ def test_vectors_are_made_of_length_one() -> None:
     assert rows.tolist() == [[pytest.approx(0.6), pytest.approx(0.8)]]
 
 
-def test_no_texts_have_no_vectors() -> None:
+def test_an_empty_list_of_texts_gives_no_vectors() -> None:
     assert HashEmbedder(8).embed([]).shape == (0, 8)
 
 

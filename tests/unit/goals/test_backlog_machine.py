@@ -1,4 +1,4 @@
-"""Any order of changes by heartbeats and people leaves a backlog consistent, and nothing of it unsaved."""
+"""Changes to a backlog by heartbeats and people in any order: it stays consistent, and none is left unsaved."""
 
 from __future__ import annotations
 

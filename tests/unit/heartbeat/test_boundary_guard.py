@@ -12,8 +12,8 @@ from arbor.heartbeat.guards import (
     apply_boundaries_to_reply,
     boundary_matches_of,
     opening_text,
-    paths_of,
 )
+from arbor.heartbeat.replies.items import paths_of
 from arbor.heartbeat.replies.reply import (
     Decomposition,
     GoalUpdate,

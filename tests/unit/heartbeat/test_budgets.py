@@ -216,7 +216,8 @@ def test_an_invalid_cost_cannot_be_spent(energy: float, cost: float) -> None:
         ("rest", 0),
     ],
 )
-def test_each_action_has_the_cost_of_the_source(action: str, cost: int) -> None:
+def test_each_action_has_its_default_cost(action: str, cost: int) -> None:
+    # Seed 004, 2.4.
     assert ACTIONS[action].cost == cost
 
 

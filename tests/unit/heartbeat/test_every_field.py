@@ -26,7 +26,6 @@ from arbor.heartbeat.needs import (
     Service,
     SourceSearch,
 )
-from arbor.heartbeat.replies.parsing import parse_reply
 from arbor.heartbeat.replies.reply import Intention, ProposedAction, Reply
 from arbor.heartbeat.replies.turns import follow_up_text
 from arbor.heartbeat.results import ActionOutcome, action_result
@@ -36,6 +35,7 @@ from arbor.heartbeat.steps.backlog import goals, store_decompositions
 from arbor.heartbeat.steps.decisions import decide
 from arbor.heartbeat.steps.inner_state import feel
 from arbor.heartbeat.steps.records import record
+from arbor.heartbeat.steps.round_trips import parse
 from arbor.heartbeat.steps.selfhood import identity_insights, process_proposals
 from arbor.knowledge.merging import MemorySearch
 from arbor.memory.recall.recall_request import RecallRequest
@@ -72,7 +72,6 @@ def backlog_with_plan() -> Backlog:
 def run_reply(body: dict[str, Any]) -> tuple[HeartbeatState, str]:
     """Run the steps after a reply; return the state, and in words what the heartbeat asked for and changed."""
     backlog = backlog_with_plan()
-    parsed = parse_reply(json.dumps({"thinking": "", **body}))
     answers = Answers(
         {
             OpenBacklog: backlog,
@@ -88,8 +87,8 @@ def run_reply(body: dict[str, Any]) -> tuple[HeartbeatState, str]:
     )
     grants = [grant_of(f"arbor://{kind}/execute/*") for kind in ("actions", "workflows")]
     moment = moment_of(authority=authority_of(*grants, modes=TrustProfile(preset=TrustPreset.FULL_TRUST)))
-    heartbeat = heartbeat_of(moment=moment, reply=parsed.reply).with_dropped(parsed.dropped)
-    for step in STEPS:
+    heartbeat = heartbeat_of(moment=moment, reply_text=json.dumps({"thinking": "", **body}))
+    for step in (parse, *STEPS):
         result = step(heartbeat)
         heartbeat = answers.run(result).state
     asked = [
@@ -232,6 +231,25 @@ def test_a_refused_part_of_an_update_leaves_the_others(
     assert ("text='Half.'" in words) == bool(note)
     if "met" in update and note:
         assert "met=['a boat']" in words
+
+
+def test_a_dropped_item_is_named_by_its_place_in_the_reply() -> None:
+    update = {"goal_id": GOAL, "note": "Half.", "met": [[], "a ship"]}
+    goals = [{"title": ""}, *({"title": f"Chart bay {number}"} for number in range(4))]
+    decisions = [7, {"proposal_id": "elsewhere", "decision": "defer", "reason": "Later."}]
+    heartbeat, _ = run_reply(
+        {"goal_updates": ["none", update], "new_goals": goals, "proposal_decisions": decisions}
+    )
+    assert {item.path for item in heartbeat.present.dropped} == {
+        "goal_updates[0]",
+        "goal_updates[1].met[0].text",
+        "goal_updates[1].met[0]",
+        "goal_updates[1].met[1]",
+        "new_goals[0]",
+        "new_goals[4]",
+        "proposal_decisions[0]",
+        "proposal_decisions[1]",
+    }
 
 
 def test_an_update_of_a_missing_goal_is_refused_once() -> None:

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from arbor.heartbeat.actions import ACTIONS
 from arbor.heartbeat.replies.reply import Reply
 from arbor.heartbeat.results import ActionOutcome, ActionResult, GoalChange, GoalChangeKind
 from arbor.heartbeat.situation import Mode
@@ -17,7 +18,7 @@ from tests.unit.heartbeat.builders import full_situation, percept, situation
 
 
 def result(action: str, outcome: ActionOutcome = ActionOutcome.SUCCESS, cost: int = 1) -> ActionResult:
-    return ActionResult(index=0, action=action, outcome=outcome, summary=f"{action} went so.", cost=cost)
+    return ActionResult(index=0, action=action, outcome=outcome, summary=f"used {action}.", cost=cost)
 
 
 def change(kind: GoalChangeKind, about: str = "") -> GoalChange:
@@ -38,18 +39,40 @@ def test_the_narrative_contains_thoughts_actions_and_changes() -> None:
 
     assert story == (
         "Heartbeat 3. Somebody was waiting for me. I heard: “Where is the ferry?”. I thought: “I should look it up.” "
-        "I did recall: recall went so. I tried and failed to connect: connect went so. "
-        "I could not reach out user: reach_out_user went so. My goal “Map the harbour” went on: counted the piers. "
+        "I used recall. I tried and failed to connect two things: used connect. "
+        "I could not write to my user: used reach_out_user. My goal “Map the harbour” went on: counted the piers. "
         "My goal “Map the harbour” is done. It worries me: the fog. I spent 2 energy and have 8 left."
+    )
+
+
+def test_changes_of_one_goal_in_a_row_are_one_sentence() -> None:
+    changes = [
+        change(GoalChangeKind.PROGRESSED, "counted the piers"),
+        change(GoalChangeKind.PROGRESSED, "drew a map"),
+    ]
+    other = change(GoalChangeKind.PROGRESSED, "asked").model_copy(update={"title": "Find the keeper"})
+
+    story = narrate(situation(), Reply(), [], [*changes, change(GoalChangeKind.COMPLETED), other])
+
+    assert (
+        "My goal “Map the harbour” went on: counted the piers; drew a map. My goal “Map the harbour” is done."
+        " My goal “Find the keeper” went on: asked." in story
     )
 
 
 def test_an_unknown_outcome_is_told_as_unknown() -> None:
     story = narrate(situation(), Reply(), [result("mcp.post", ActionOutcome.UNKNOWN)], [])
 
-    assert "I do not know whether I did mcp.post: mcp.post went so." in story
+    assert "I tried to call mcp.post and do not know how it ended: used mcp.post." in story
     assert "I did nothing" not in story
     assert "failed" not in story
+
+
+def test_each_action_that_failed_is_named_by_a_phrase_of_its_own() -> None:
+    stories = {narrate(situation(), Reply(), [result(name, ActionOutcome.FAILURE)], []) for name in ACTIONS}
+
+    assert len(stories) == len(ACTIONS)
+    assert not [story for story in stories if "to call" in story or "_" in story.partition(":")[0]]
 
 
 @pytest.mark.parametrize("unit", ["action", "tick"])

@@ -46,6 +46,10 @@ def test_at_most_half_of_a_recall_are_own_heartbeats() -> None:
         *facts[:2],
     ]
     assert choose_memories([*facts, *heartbeats], limit=4, situation=situation()) == facts
+
+
+def test_a_recall_of_one_memory_may_be_an_own_heartbeat() -> None:
+    heartbeats = [own_heartbeat(number, story) for number, story in enumerate(STORIES, start=1)]
     assert choose_memories(heartbeats, limit=1, situation=situation()) == heartbeats[:1]
 
 

@@ -47,10 +47,20 @@ def test_names_are_paths_below_a_folder(name: str, checked: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["", "..", "../a.md", "a/../../b.md", "a\nb.md", "a\0.md", "x" * (NAME_LENGTH + 1)]
+    ("name", "reason"),
+    [
+        ("", "is a file's name or a path below a folder, got ''"),
+        ("..", "is a file's name or a path below a folder"),
+        ("../a.md", "is a file's name or a path below a folder"),
+        ("a/../../b.md", "is a file's name or a path below a folder"),
+        ("a\nb.md", "has printable characters only, got 'a\\\\nb.md'"),
+        ("a\u2028b.md", "has printable characters only"),
+        ("a\0.md", "must not contain a NUL character"),
+        ("x" * (NAME_LENGTH + 1), "must have at most"),
+    ],
 )
-def test_invalid_names_are_refused(name: str) -> None:
-    with pytest.raises(Invalid, match="a document's name"):
+def test_invalid_names_are_refused(name: str, reason: str) -> None:
+    with pytest.raises(Invalid, match=f"a document's name {reason}"):
         checked_name(name)
 
 

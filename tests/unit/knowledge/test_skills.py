@@ -57,6 +57,10 @@ def test_a_skill_file_is_read_with_its_parts() -> None:
         (("tags: [finance, invoices]", "tags: finance"), "line 7, tags: must be a list of words"),
         (("---\nname", "name"), "the file begins with YAML front matter"),
         (("Start", "\x00"), "NUL"),
+        (
+            ("{author: Ada}", '{"a\\0b": 1}'),
+            "line 9, metadata.a\\x00b: the key contains a NUL character",
+        ),
     ],
 )
 def test_faults_are_named_with_their_line(change: tuple[str, str], fault: str) -> None:

@@ -59,7 +59,7 @@ def test_the_source_that_waits_longest_comes_first() -> None:
     ]
 
 
-def test_no_signal_is_no_entry() -> None:
+def test_an_empty_list_of_signals_gives_no_entries() -> None:
     assert coalesce([]) == []
 
 

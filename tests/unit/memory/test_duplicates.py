@@ -107,7 +107,7 @@ def test_two_swapped_words_are_no_duplicate(words: list[str], data: st.DataObjec
 )
 def test_a_replaced_word_is_no_duplicate(words: list[str], data: st.DataObject, new: str) -> None:
     place = data.draw(st.integers(0, len(words) - 1))
-    assume(words[place] != new and "cannot" not in (words[place], new))
+    assume(words[place] != new)
     replaced = [*words[:place], new, *words[place + 1 :]]
     assert not says_the_same(" ".join(words), " ".join(replaced))
 

@@ -1,4 +1,4 @@
-"""Neighborhoods: the weights of the seed, and the nearest by meaning found in blocks."""
+"""Neighborhoods: the weights of seed 004, and the nearest by meaning found in blocks."""
 
 from __future__ import annotations
 

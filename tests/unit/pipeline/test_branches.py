@@ -1,4 +1,4 @@
-"""Branches, failures, retry targets, fallbacks and exits."""
+"""Branches, failures, retry targets, fallbacks, the bound of an endless run, and exits."""
 
 from __future__ import annotations
 

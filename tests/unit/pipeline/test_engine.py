@@ -1,4 +1,4 @@
-"""The engine: needs, suspension, failures, bounds and checkpoints."""
+"""The engine: needs, suspension, failures and checkpoints."""
 
 from __future__ import annotations
 

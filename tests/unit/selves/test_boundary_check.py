@@ -163,7 +163,8 @@ def test_a_row_replaces_or_disables_the_default_of_its_name() -> None:
     assert named["no_harm"].patterns == ("tickle",)
 
 
-def test_the_defaults_are_those_of_the_source() -> None:
+def test_the_five_default_boundaries_have_their_responses() -> None:
+    # The origin of seed 004.
     assert {rule.name: rule.response for rule in DEFAULT_BOUNDARIES} == {
         "no_deception": "refuse",
         "no_harm": "refuse",

@@ -67,13 +67,13 @@ def test_a_preference_has_no_threshold() -> None:
     kind=st.sampled_from(sorted(THRESHOLDS)),
     right=st.integers(0, 50),
     wrong=st.integers(0, 50),
-    refused=st.integers(0, 50),
+    rejected=st.integers(0, 50),
 )
 def test_a_threshold_stays_within_its_bounds(
-    kind: ProposalKind, right: int, wrong: int, refused: int
+    kind: ProposalKind, right: int, wrong: int, rejected: int
 ) -> None:
     threshold = THRESHOLDS[kind]
-    value = threshold_of(kind, Calibration(right=right, wrong=wrong, refused=refused))
+    value = threshold_of(kind, Calibration(right=right, wrong=wrong, rejected=rejected))
     assert value is not None
     assert threshold.least <= value <= threshold.most
     assert abs(value - threshold.base) <= MAX_MOVED + 1e-9
@@ -84,5 +84,5 @@ def test_a_threshold_stays_within_its_bounds(
 
 
 def test_refusals_are_neither_right_nor_wrong() -> None:
-    assert threshold_of(ProposalKind.INSIGHT, Calibration(refused=50)) == 0.5
-    assert Calibration(refused=50).share is None
+    assert threshold_of(ProposalKind.INSIGHT, Calibration(rejected=50)) == 0.5
+    assert Calibration(rejected=50).share is None

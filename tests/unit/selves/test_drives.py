@@ -46,7 +46,8 @@ def drives(drive: Drive, **state: object) -> Drives:
         (Drive.REST, 0.03, 2),
     ],
 )
-def test_the_constants_are_those_of_the_source(drive: Drive, rate: float, cooldown_h: float) -> None:
+def test_each_drive_has_its_constants(drive: Drive, rate: float, cooldown_h: float) -> None:
+    # The origin of seed 004.
     assert (RULES[drive].rate, RULES[drive].cooldown) == (rate, hours(cooldown_h))
     assert (BASELINE, URGENT) == (0.5, 0.8)
     assert SATISFACTION["recall"] == (Drive.CURIOSITY, 0.2)

@@ -37,7 +37,8 @@ STILL = Feeling(0.0, 0.2)
         (Event.GOAL_ABANDONED, -0.2, -0.1),
     ],
 )
-def test_events_move_a_mood_by_the_deltas_of_the_source(event: Event, valence: float, arousal: float) -> None:
+def test_an_event_moves_a_mood_by_its_delta(event: Event, valence: float, arousal: float) -> None:
+    # The origin of seed 004.
     moved = Mood(valence=0.0, arousal=0.5, at=NOW).moved([event])
     assert (moved.valence, moved.arousal) == pytest.approx((valence, 0.5 + arousal))
 

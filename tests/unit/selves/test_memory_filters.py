@@ -67,10 +67,18 @@ def test_filters_of_beliefs_reorder_and_hide_memories(
     [
         ({"effect": "dim"}, "a memory filter needs a word or a type of memory"),
         ({"effect": "forget", "patterns": ["x"]}, "effect Input should be 'favor', 'dim' or 'hide'"),
-        ({"effect": "dim", "patterns": ["*"]}, "a word of a memory filter has 1 to 100 characters, as tide"),
+        (
+            {"effect": "dim", "patterns": ["*"]},
+            "has 1 to 100 characters, not only blanks and *, as tide or gossip*",
+        ),
         (
             {"effect": "hide", "patterns": ["tide", "\t*"]},
-            "a word of a memory filter has 1 to 100 characters",
+            "not only blanks and *, as tide or gossip*, got '\\t*'",
+        ),
+        ({"effect": "hide", "patterns": ["x" * 101]}, "a word of a memory filter has 1 to 100 characters"),
+        (
+            {"effect": "dim", "patterns": ["a\0"]},
+            "has no NUL character or half a surrogate pair, got 'a\\x00'",
         ),
         ({"effect": "dim", "patterns": ["x"] * 21}, "a memory filter has at most 20 words, got 21"),
         ({"effect": "dim", "types": ["dream"]}, "types.0 Input should be 'episodic'"),

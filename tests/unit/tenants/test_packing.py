@@ -147,5 +147,5 @@ def test_a_constant_of_sql_contains_the_packed_bytes() -> None:
     ],
 )
 def test_the_dictionaries_are_those_that_rows_were_packed_with(dictionary: Path, digest: str) -> None:
-    """A new dictionary needs a new form: stored rows cannot be read with a changed one."""
+    # A new dictionary needs a new form: stored rows cannot be read with a changed one.
     assert hashlib.sha256(dictionary.read_bytes()).hexdigest() == digest

@@ -59,12 +59,27 @@ def test_a_definition_is_read_with_its_parameters() -> None:
             'a [type=prompt, prompt=x, retries=0, backoff="1m"]; start -> a -> done',
             "give retries too, 1 to 10",
         ),
+        (
+            "a [type=note, text=x, retires=2]; start -> a -> done",
+            "node a: a note step has no attribute 'retires'; it has fallback_retry_target, max_visits, retry_target, text, type,",
+        ),
+        ("a [type=prompt, prompt=x, outcome=failure]; start -> a -> done", "no attribute 'outcome'"),
         ("a [type=prompt, prompt=x, format=xml]; start -> a -> done", "format is text or json"),
         ("a [type=prompt, prompt=x, model=gpt]; start -> a -> done", "named `provider/model`"),
     ],
 )
 def test_a_faulty_definition_names_its_fault(body: str, fault: str) -> None:
     assert any(fault in found for found in faults_of(body))
+
+
+def test_attributes_of_the_engine_and_of_drawing_are_known() -> None:
+    body = 'a [type=note, text=x, max_visits=2, shape=box, label="A note", URL="/a", fillcolor=red]'
+    assert read_new_definition(f"{HEAD}{body}; start -> a -> done }}").steps["a"].text == "x"
+
+
+def test_a_stored_step_with_an_unknown_attribute_is_still_read() -> None:
+    stored = read_definition(HEAD + "a [type=note, text=x, retires=2]; start -> a -> done }")
+    assert stored.steps["a"].text == "x"
 
 
 def test_a_stored_backoff_without_retries_is_still_read() -> None:

@@ -38,7 +38,7 @@ from apps.workflows.services.queries import (
 )
 from arbor.agents.energy import EnergyTerms
 from arbor.agents.genome import AgentGenome
-from arbor.agents.lifecycle import AgentStatus
+from arbor.agents.lifecycle import REACHABLE, AgentStatus
 from arbor.errors import NotFound
 from arbor.heartbeat.goal_situation import view_goals
 from arbor.heartbeat.prompts.sections.moment import SHOWN_PERCEPTS
@@ -104,7 +104,7 @@ SELECT a.id, a.name, a.public_id, coalesce(nullif(a.model, ''), t.default_model)
     CASE WHEN a.id = ANY(%(writing)s::uuid[]) THEN (
         SELECT coalesce(json_agg(other.name), '[]') FROM (
             SELECT o.name FROM agents_agent o
-            WHERE o.tenant_id = a.tenant_id AND o.id <> a.id AND o.status IN ('active', 'dormant', 'paused')
+            WHERE o.tenant_id = a.tenant_id AND o.id <> a.id AND o.status = ANY(%(reachable)s)
                 AND EXISTS (SELECT FROM agents_agentendorsement e WHERE e.tenant_id = a.tenant_id AND e.agent_id = o.id AND e.status = 'active')
             ORDER BY o.name LIMIT %(other_agents)s
         ) other
@@ -169,6 +169,7 @@ def load_situations(
         "quoted": QUOTED,
         "recent": RECENT_SHOWN,
         "other_agents": OTHER_AGENTS_SHOWN,
+        "reachable": sorted(REACHABLE),
         **goal_values(),
         **recent_activity_values(),
         **self_values(),

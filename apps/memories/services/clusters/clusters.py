@@ -18,6 +18,7 @@ from apps.memories.services.clusters import queries
 from apps.memories.services.clusters.job import add_to_clusters, least_cosine, read_centers, read_latest
 from apps.memories.services.clusters.reclustering import read_vectors
 from apps.memories.services.embedding.minds import model_of
+from apps.memories.services.embedding.missing_vectors import REFUSED_BY_EMBEDDER
 from apps.memories.services.graph.relations import id_of
 from apps.memories.services.store.term_counts import lock_minds, read_frequencies
 from apps.tenants.statements import change, fetch
@@ -73,9 +74,7 @@ class RelatedCluster:
 
 def memories_to_cluster() -> QuerySet[Upkeep]:
     """Return the upkeep of the memories that wait for a cluster; without those that their embedder refuses, which have no vector to cluster by."""
-    refused = Memory.objects.filter(
-        id=OuterRef("memory_id"), status=MemoryStatus.ACTIVE, embedding__isnull=True
-    ).exclude(embedding_model="")
+    refused = Memory.objects.filter(REFUSED_BY_EMBEDDER, id=OuterRef("memory_id"), status=MemoryStatus.ACTIVE)
     waiting: QuerySet[Upkeep] = Upkeep.objects.filter(~Exists(refused), unclustered=True)
     return waiting
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from apps.memories.services.embedding.missing_vectors import WAITS_FOR_VECTOR_SQL
+
 # Read one memory with its vector in binary, as `read_vectors` decodes it.
 MEMORY_VECTOR = """
 SELECT agent_id, status, halfvec_send(embedding) FROM memories_memory WHERE tenant_id = %(tenant)s AND id = %(memory)s
@@ -63,9 +65,9 @@ MIND_IS_DUE = """(
         JOIN memories_clustermember member ON member.tenant_id = c.tenant_id AND member.cluster_id = c.id
         JOIN memories_memory m ON m.tenant_id = member.tenant_id AND m.id = member.memory_id
         WHERE c.tenant_id = d.tenant_id AND c.agent_id = d.agent_id AND c.centroid IS NULL
-            AND m.status = 'active' AND m.embedding IS NULL AND m.embedding_model = ''
+            AND m.status = 'active' AND {waits_for_vector}
     )
-)"""
+)""".replace("{waits_for_vector}", WAITS_FOR_VECTOR_SQL)
 
 # Find agents for a job run, across all tenants: minds that were never clustered or whose centers were emptied, minds with
 # changes whose last reclustering is long ago, and minds with clusters and with memories that are in none yet.

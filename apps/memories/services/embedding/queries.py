@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from apps.memories.services.embedding.missing_vectors import REFUSED_BY_EMBEDDER_SQL, WAITS_FOR_VECTOR_SQL
+
 # Part: the query's vector if it is comparable with the agent's vectors, else NULL; recall then ranks by words only. A vector
 # computed before the agent moved to another model must never be compared with the new ones, so the same statement, thus the
 # same snapshot, checks the model. Add `query_vector(…)` to the statement's values.
@@ -31,7 +33,7 @@ _OF_KIND = """
     ) turns ORDER BY turn, random() LIMIT %(per_tenant)s)
 """
 
-_UNEMBEDDED = "w.tenant_id = t.id AND w.embedding IS NULL AND w.embedding_model = ''"
+_UNEMBEDDED = f"w.tenant_id = t.id AND {WAITS_FOR_VECTOR_SQL}"
 
 # The time of a row by which texts are ordered, and the condition for a row to wait, by table.
 _WAITS = {
@@ -92,18 +94,19 @@ RETURNING m.id
 """
 
 # Count the texts without a vector in the three tables, of all active tenants: texts of suspended ones are not embedded.
-COUNT_BACKLOG = """
-SELECT count(*) FILTER (WHERE embedding_model = ''), min(at) FILTER (WHERE embedding_model = ''),
-    count(*) FILTER (WHERE embedding_model <> '')
+COUNT_BACKLOG = f"""
+SELECT count(*) FILTER (WHERE NOT refused), min(at) FILTER (WHERE NOT refused), count(*) FILTER (WHERE refused)
 FROM (
-    SELECT tenant_id, embedding_model, created_at AS at FROM memories_memory WHERE embedding IS NULL AND status = 'active'
+    SELECT tenant_id, created_at AS at, {REFUSED_BY_EMBEDDER_SQL} AS refused
+    FROM memories_memory WHERE embedding IS NULL AND status = 'active'
     UNION ALL
-    SELECT tenant_id, embedding_model, summarized_at FROM memories_episode
-    WHERE embedding IS NULL AND summarized_at IS NOT NULL AND summary <> ''
+    SELECT tenant_id, summarized_at, {REFUSED_BY_EMBEDDER_SQL}
+    FROM memories_episode WHERE embedding IS NULL AND summarized_at IS NOT NULL AND summary <> ''
     UNION ALL
-    SELECT tenant_id, embedding_model, created_at FROM memories_bufferitem WHERE embedding IS NULL AND expires_at > now()
+    SELECT tenant_id, created_at, {REFUSED_BY_EMBEDDER_SQL}
+    FROM memories_bufferitem WHERE embedding IS NULL AND expires_at > now()
 ) waiting JOIN tenants_tenant t ON t.id = waiting.tenant_id AND t.status = 'active'
-"""
+"""  # noqa: S608 (no external input)
 
 # Count a failure in the database, because several workers may fail at once; the delay is that of
 # `arbor.embedding.backoff.embedder_retry_delay`.

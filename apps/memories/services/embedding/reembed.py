@@ -27,8 +27,8 @@ from apps.memories.services.embedding.embedders import can_embed, check_embedder
 from apps.memories.services.embedding.embedding import embed_texts, embedder_for
 from apps.memories.services.embedding.literals import fit_terms, halfvec_texts, sparsevec_text
 from apps.memories.services.embedding.minds import check_dimension, model_of
-from apps.memories.services.jobs.reindexing import INDEXED_COLUMNS, index_memories
 from apps.memories.services.store.term_counts import count_terms, lock_minds, terms_of
+from apps.memories.services.store.word_index import INDEXED_COLUMNS, index_memories
 from apps.tenants.scope import OPS, tenant_transaction
 from apps.tenants.statements import change
 from arbor.embedding.backoff import embedder_retry_delay

@@ -55,11 +55,8 @@ class JobHealth:
     done: int
     failed: int
     error: str
-
-    @property
-    def has_run(self) -> bool:
-        """Return whether a run has ended."""
-        return self.succeeded_ago_s is not None or bool(self.error)
+    #: Whether a run has ended.
+    has_run: bool
 
     @property
     def is_off(self) -> bool:
@@ -218,6 +215,7 @@ def _job_health(run: JobRun, now: datetime) -> JobHealth:
         done=run.done,
         failed=run.failed,
         error=run.error,
+        has_run=run.has_run,
     )
 
 

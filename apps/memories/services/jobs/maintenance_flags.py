@@ -28,10 +28,10 @@ class MaintenanceFlag(StrEnum):
     #: Concepts are to be extracted.
     EXTRACT = "unextracted"
     #: A model is to appraise the importance.
-    WEIGH = "unweighed"
+    APPRAISE = "unweighed"
 
 
-_TRIES_COLUMNS = {MaintenanceFlag.EXTRACT: "extract_tries", MaintenanceFlag.WEIGH: "weigh_tries"}
+_TRIES_COLUMNS = {MaintenanceFlag.EXTRACT: "extract_tries", MaintenanceFlag.APPRAISE: "weigh_tries"}
 
 
 def agents_with(flag: MaintenanceFlag) -> str:
@@ -108,7 +108,7 @@ def store_appraisals(agent_id: UUID, scores: Mapping[UUID, float]) -> int:
 
     In the open transaction. The new importance is the mean of the present one and the score; an importance of 1 does not change.
     """
-    claimed = claim_still_waiting(agent_id, MaintenanceFlag.WEIGH, list(scores))
+    claimed = claim_still_waiting(agent_id, MaintenanceFlag.APPRAISE, list(scores))
     memories = Memory.objects.filter(agent_id=agent_id, id__in=claimed).only("tenant_id", "importance")
     changed = []
     for memory in memories.order_by("id").select_for_update():
@@ -118,4 +118,4 @@ def store_appraisals(agent_id: UUID, scores: Mapping[UUID, float]) -> int:
             changed.append(memory)
     # One update per batch, and one of the few writes to a memory's row after its creation.
     Memory.objects.bulk_update(changed, ["importance"])
-    return clear_flag(MaintenanceFlag.WEIGH, claimed)
+    return clear_flag(MaintenanceFlag.APPRAISE, claimed)

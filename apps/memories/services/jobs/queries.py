@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from apps.memories.services.embedding.missing_vectors import REFUSED_BY_EMBEDDER_SQL, WAITS_FOR_VECTOR_SQL
 from apps.memories.services.embedding.queries import QUERY_VECTOR
 
 # Find agents with an open episode whose last memory is older than the gap between episodes. An episode dated in the future, by
@@ -43,7 +44,7 @@ SELECT kind, coalesce(sum(waiting), 0), coalesce(max(waiting), 0) FROM (
     UNION ALL SELECT 'unclustered', count(*) FROM (
         SELECT agent_id FROM memories_upkeep w WHERE unclustered AND NOT EXISTS (
             SELECT FROM memories_memory m WHERE m.tenant_id = w.tenant_id AND m.id = w.memory_id
-                AND m.embedding IS NULL AND m.status = 'active' AND m.embedding_model <> ''
+                AND m.status = 'active' AND {REFUSED_BY_EMBEDDER_SQL}
         ) LIMIT %(counted)s) w GROUP BY agent_id
     UNION ALL SELECT 'unextracted', count(*) FROM (
         SELECT agent_id FROM memories_upkeep w {_OF_ACTIVE} WHERE unextracted LIMIT %(counted)s) w GROUP BY agent_id
@@ -60,14 +61,14 @@ SELECT kind, coalesce(sum(waiting), 0), coalesce(max(waiting), 0) FROM (
 
 # Count overdue memories and buffer items up to a bound, and find the oldest of each: the first entry of each tenant's part of the
 # index. Minds, one for each agent, are all read. Memories of suspended tenants are not embedded.
-COUNT_BY_AGE = """
+COUNT_BY_AGE = f"""
 SELECT 'unembedded', (SELECT count(*) FROM (
         SELECT FROM memories_memory m JOIN tenants_tenant t ON t.id = m.tenant_id AND t.status = 'active'
-        WHERE m.embedding IS NULL AND m.status = 'active' AND m.embedding_model = ''
+        WHERE m.status = 'active' AND {WAITS_FOR_VECTOR_SQL}
         LIMIT %(counted)s) w),
     (SELECT min(w.at) FROM tenants_tenant t CROSS JOIN LATERAL (
         SELECT created_at AS at FROM memories_memory
-        WHERE tenant_id = t.id AND embedding IS NULL AND status = 'active' AND embedding_model = ''
+        WHERE tenant_id = t.id AND status = 'active' AND {WAITS_FOR_VECTOR_SQL}
         ORDER BY created_at LIMIT 1) w WHERE t.status = 'active'), now()
 UNION ALL
 SELECT 'expired', (SELECT count(*) FROM (
@@ -89,13 +90,13 @@ SELECT 'overdue_forgetting', count(*), min(checked_at) + interval '1 day', now()
         coalesce(counted_at, greatest(forgot_at, cleaned_at, created_at))
     ) AS checked_at FROM memories_mind
 ) minds WHERE checked_at < now() - interval '1 day'
-"""
+"""  # noqa: S608 (no external input)
 
 # Count the faults of all tenants: memories that could not be embedded and failed maintenance calls, each up to a bound, then
 # minds whose vectors are of another model than the installation's, and faults of the embedder.
-COUNT_FAULTS = """
+COUNT_FAULTS = f"""
 SELECT (SELECT count(*) FROM (
-        SELECT FROM memories_memory WHERE embedding IS NULL AND status = 'active' AND embedding_model <> ''
+        SELECT FROM memories_memory WHERE status = 'active' AND {REFUSED_BY_EMBEDDER_SQL}
         LIMIT %(counted)s) w),
     (SELECT count(*) FROM (
         SELECT FROM calls_externalcall
@@ -103,7 +104,7 @@ SELECT (SELECT count(*) FROM (
     (SELECT count(*) FROM memories_mind
         WHERE %(model)s <> '' AND (embedding_model, embedding_dimension) <> (%(model)s, %(dimension)s)),
     (SELECT count(*) FROM memories_embedderfault)
-"""
+"""  # noqa: S608 (no external input)
 
 # Find agents with a flagged memory by a loose index scan, so that the number of flagged memories does not matter.
 AGENTS_WITH_FLAG = """
@@ -184,11 +185,4 @@ CROSS JOIN LATERAL (
 ) member
 WHERE e.tenant_id = %(tenant)s AND e.agent_id = %(agent)s AND e.summarized_at IS NOT NULL AND NOT e.remembered
 ORDER BY e.id LIMIT %(limit)s FOR UPDATE OF e
-"""
-
-# Write the lexical vectors of memories.
-WRITE_LEXICAL = """
-UPDATE memories_memory m SET lexical = r.lexical
-FROM json_to_recordset(%(rows)s::json) AS r(id uuid, lexical sparsevec)
-WHERE m.tenant_id = %(tenant)s AND m.id = r.id
 """

@@ -16,7 +16,7 @@ from apps.memories.services.recall import queries
 from apps.memories.services.recall.recaller import Recaller, embed_meaning, read_best
 from apps.memories.services.recall.scan import Query, ScanResult, filter_conditions, scan, score_inputs
 from apps.tenants.statements import fetch
-from arbor.embedding.models import REFUSED
+from arbor.embedding.models import is_refused
 from arbor.memory.recall.fusion import Background, RankedCandidate, rank
 from arbor.memory.recall.recall_request import EVERYTHING, RecallFilter, RecallRequest
 from arbor.memory.values import MemoryStatus, Recalled, ScoreComponents
@@ -89,7 +89,7 @@ def _explain_absence(
     reasons = list(excluded)
     if not excluded:
         reasons += _outranked(ranked, place, memories, request.limit)
-    if memory.embedding_model.startswith(REFUSED):
+    if is_refused(memory.embedding_model):
         reasons.append("its embedder cannot embed it, so that only its words can match")
     elif not memory.embedding_model:
         reasons.append("it is not embedded yet, so that only its words can match")

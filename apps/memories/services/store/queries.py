@@ -292,3 +292,10 @@ SELECT id, language, title, code, source, created_at FROM (
     FROM memories_codesnippet c WHERE c.tenant_id = %(tenant)s AND c.agent_id = %(agent)s
 ) found WHERE shared > 0 ORDER BY shared DESC, created_at DESC, id LIMIT %(limit)s
 """
+
+# Write the lexical vectors of memories.
+WRITE_LEXICAL = """
+UPDATE memories_memory m SET lexical = r.lexical
+FROM json_to_recordset(%(rows)s::json) AS r(id uuid, lexical sparsevec)
+WHERE m.tenant_id = %(tenant)s AND m.id = r.id
+"""

@@ -109,7 +109,7 @@ def _terms(draft: MindDraft, insertion: Insertion) -> dict[int, float]:
 
 def _ids_to_appraise(drafts: Sequence[MindDraft]) -> list[UUID]:
     """Return the ids of new memories without an importance, which a model appraises if one is configured."""
-    if not (settings.ARBOR_MAINTENANCE_MODEL and settings.ARBOR_WEIGH_MEMORIES):
+    if not (settings.ARBOR_MAINTENANCE_MODEL and settings.ARBOR_APPRAISE_MEMORIES):
         return []
     return [
         insertion.placed.id

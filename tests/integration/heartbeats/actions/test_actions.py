@@ -125,7 +125,7 @@ def test_review_goals_succeeds_without_goals(run_replies: RunReplies, agent: Age
     run_replies(reply_of(action_of("review_goals")))
 
     assert (first_action(agent)["outcome"], first_action(agent)["cost"]) == ("success", 0)
-    assert "attention" in first_action(agent)["summary"]
+    assert first_action(agent)["summary"].startswith("reviewed the goals and found 1 issue: brainstorm")
 
 
 def test_reflect_relates_an_insight_to_its_source(run_replies: RunReplies, agent: Agent) -> None:

@@ -222,7 +222,7 @@ def test_a_brainstorm_adds_new_goals_and_reports_a_duplicate(
     brainstormed, reviewed = last_done(agent).actions
     assert brainstormed["outcome"] == "partial"
     assert "says the same as 'Sounding the reefs'" in brainstormed["summary"]
-    assert reviewed["summary"] == "nothing wants attention"
+    assert reviewed["summary"] == "reviewed the goals and found no issue"
     assert [change["kind"] for change in last_done(agent).goal_changes] == ["created", "created"]
 
 

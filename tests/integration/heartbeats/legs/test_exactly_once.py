@@ -1,4 +1,4 @@
-"""A heartbeat happens exactly once, with messages lost, doubled or late."""
+"""Heartbeats that happen exactly once, with messages lost, doubled or late."""
 
 from __future__ import annotations
 

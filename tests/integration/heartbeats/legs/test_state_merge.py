@@ -107,7 +107,7 @@ def test_a_conversation_follows_the_heartbeat_in_working_memory(pending: Pending
     assert [item["text"] for item in memory["thoughts"]] == ["I look at the sea.", "She asks about the tide."]
     assert memory["concerns"] == ["the gauge", "the wind"]
     assert memory["talked"] == 4
-    # 0.5, less for the idle heartbeat, more for the turn.
+    # 0.5, less for a heartbeat without an action, more for the turn.
     assert memory["engagement"] == pytest.approx(0.6)
 
 
@@ -162,14 +162,16 @@ def test_energy_changed_by_a_person_during_a_heartbeat_counts(pending: PendingHe
 
 
 @pytest.mark.parametrize("given_in", [(0,), (1,), (2,), (0, 1, 2)])
-def test_energy_added_at_any_turn_counts_once(pending: PendingHeartbeat, given_in: tuple[int, ...]) -> None:
+def test_energy_added_at_any_round_trip_counts_once(
+    pending: PendingHeartbeat, given_in: tuple[int, ...]
+) -> None:
     store_memory(pending.agent, "The lighthouse keeper is called Ines.")
     pending.change_state(energy=0.0)
     pending.start(reply_of(actions=[RECALL]), reply_of(actions=[RECALL]), REST)
-    for turn in range(3):
-        if turn in given_in:
+    for round_trip in range(3):
+        if round_trip in given_in:
             pending.change_state(energy=pending.state.energy + 1.5)
-        if turn < 2:
+        if round_trip < 2:
             pending.resume()
     heartbeat = pending.finish()
 
@@ -288,7 +290,7 @@ def test_a_goal_that_a_person_added_meanwhile_is_not_added_twice(
     assert [item["path"] for item in heartbeat.dropped] == ["new_goals[0]"]
 
 
-def test_a_step_ended_by_a_person_during_a_heartbeat_is_not_tried(
+def test_an_intent_abandoned_during_a_heartbeat_counts_no_attempt(
     pending: PendingHeartbeat, goal: Goal
 ) -> None:
     with tenant_transaction(goal.tenant_id):

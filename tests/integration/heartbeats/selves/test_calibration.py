@@ -100,7 +100,7 @@ def test_beliefs_prove_wrong_by_being_dropped(agent: Agent) -> None:
         ).made
         reject(proposal_id=pending.id, decided_by="user:ann", now=NOW)
         found = calibrate(agent_id=agent.id, now=LATER)[ProposalKind.BELIEF]
-    assert found == Calibration(right=1, wrong=1, refused=1)
+    assert found == Calibration(right=1, wrong=1, rejected=1)
 
 
 def test_acceptance_is_not_judged_before_two_weeks(agent: Agent) -> None:

@@ -8,6 +8,7 @@ from uuid import UUID
 import pytest
 
 from apps.agents.models import Agent
+from apps.audit.models import AuditEvent
 from apps.memories.models import Memory
 from apps.memories.services.graph.relations import NewRelation, relate, unrelate
 from apps.memories.services.graph.traversal import find_causes, find_contradictions
@@ -19,7 +20,7 @@ from apps.selves.services.alignment import resonance_of
 from apps.selves.services.beliefs import add_belief
 from apps.selves.services.evidence import record_evidence, record_new_evidence, withdraw_evidence
 from apps.selves.services.proposals import accept, propose
-from apps.selves.services.relations import unrelate_by_person
+from apps.selves.services.relations import relate_by_person, unrelate_by_person
 from apps.tenants.scope import tenant_transaction
 from arbor.clock import SystemClock
 from arbor.memory.details import SemanticDetail
@@ -95,14 +96,19 @@ def test_evidence_taken_back_leads_to_a_proposal_of_what_remains(agent: Agent, b
     target = GraphNode(GraphNodeKind.BELIEF, belief.id)
     with tenant_transaction(agent.tenant_id):
         for node, relation in zip(nodes, (Relation.SUPPORTS, Relation.CONTRADICTS), strict=True):
-            edge = relate(agent_id=agent.id, new=NewRelation(source=node, target=target, relation=relation))
-            record_evidence(agent_id=agent.id, edge=edge, source="heartbeat:1")
+            new = NewRelation(source=node, target=target, relation=relation)
+            related = relate_by_person(agent_id=agent.id, new=new, actor="cli:bob")
         Proposal.objects.filter(agent_id=agent.id).delete()
 
         removed = unrelate_by_person(
             agent_id=agent.id, source=nodes[0], target=target, relation=None, actor="cli:ann"
         )
         proposal = Proposal.objects.get(agent_id=agent.id)
+        audited = [
+            AuditEvent.objects.get(agent_id=agent.id, message__contains=words).detail.get("proposed")
+            for words in (" contradicts ", "removed 1 relation")
+        ]
+    assert audited == [related.proposed, removed.proposed]
     assert (removed.count, removed.proposed) == (1, "proposed to be less sure of the belief")
     assert (proposal.source, proposal.evidence) == ("cli:ann", [str(nodes[1].id)])
 

@@ -132,6 +132,9 @@ def test_a_secret_that_does_not_open_fails_the_action(
     action = first_action(agent)
     assert (action["outcome"], weather.calls) == ("failure", [])
     assert "remove the tool server weather, and add it with its secret" in action["summary"]
+    with tenant_transaction(tenant.id):
+        assert "master key another" in ToolServer.objects.get().last_error
+        ToolServer.objects.update(last_error="")
     with pytest.raises(ToolFailed, match="sealed under the master key another"):
         refresh_server(server_id=tool.server_id, tenant_id=tenant.id, actor="test")
     with tenant_transaction(tenant.id):

@@ -114,7 +114,7 @@ def test_a_recall_includes_clusters_only_without_a_clear_memory(
         ("words=0", "coltrane saxophone", 1),
     ],
 )
-def test_a_memory_is_clear_by_its_words_whatever_their_weight(
+def test_a_memory_is_clear_by_its_words_at_any_weight_above_0(
     agent_with_cluster: Agent, settings: Any, weights: str, text: str, found: int
 ) -> None:
     settings.ARBOR_RECALL_WEIGHTS = parse_weights(weights)

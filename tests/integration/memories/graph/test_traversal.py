@@ -1,4 +1,4 @@
-"""Graph queries equal a plain traversal, with cycles too, and stay within tenant and agent."""
+"""Graph queries: equal to a plain traversal, with cycles too, and within tenant and agent."""
 
 from __future__ import annotations
 

@@ -34,22 +34,22 @@ def scanning() -> Iterator[None]:
 
 
 @contextmanager
-def caching(minds: MindCache = MINDS) -> Iterator[None]:
-    """Make each recall read the mind from the cache `minds`, and load it if it is not cached there."""
+def caching(cache: MindCache = MINDS) -> Iterator[None]:
+    """Make each recall read the mind from the cache, and load it if it is not cached there."""
     with (
         pytest.MonkeyPatch.context() as patch,
         override_settings(ARBOR_MIND_CACHE_MB=64),
     ):
         patch.setattr(mind_cache, "MEMORIES_PER_RECALL", 10**9)
-        patch.setattr(recaller, "MINDS", minds)
+        patch.setattr(recaller, "MINDS", cache)
         yield
 
 
 def recall_both_ways(
-    request: RecallRequest, *, minds: MindCache = MINDS
+    request: RecallRequest, *, cache: MindCache = MINDS
 ) -> tuple[list[Recalled], list[Recalled]]:
     """Recall from the cached mind and by the scan, in the open transaction; return both results, which must agree."""
-    with caching(minds):
+    with caching(cache):
         (recalled,) = Recaller().recall([request])
     with scanning():
         (scanned,) = Recaller().recall([request])
@@ -65,11 +65,11 @@ def assert_equal(recalled: Sequence[Recalled], scanned: Sequence[Recalled]) -> N
         assert memory.terms.as_dict() == pytest.approx(twin.terms.as_dict(), abs=DIFFERENCE)
 
 
-def recall_everywhere(agent: Agent, *minds: MindCache, **fields: Any) -> list[Recalled]:
-    """Recall from the minds of each process and by the scan, in a transaction; return their common result."""
+def recall_everywhere(agent: Agent, *caches: MindCache, **fields: Any) -> list[Recalled]:
+    """Recall from the mind cache of each process and by the scan, in a transaction; return their common result."""
     with tenant_transaction(agent.tenant_id):
-        for mind in minds:
-            recalled, _ = recall_both_ways(RecallRequest(agent_id=agent.id, **fields), minds=mind)
+        for cache in caches:
+            recalled, _ = recall_both_ways(RecallRequest(agent_id=agent.id, **fields), cache=cache)
     return recalled
 
 
@@ -78,9 +78,9 @@ class Checker:
 
     def __init__(self, agent: Agent, first: MindCache, second: MindCache) -> None:
         self._agent = agent
-        self._minds = (first, second)
+        self._caches = (first, second)
 
-    def recall(self, *minds: MindCache, **fields: Any) -> list[Recalled]:
+    def recall(self, *caches: MindCache, **fields: Any) -> list[Recalled]:
         """Return the result, which all processes and the scan have in common."""
         agent = self._agent
         with tenant_transaction(agent.tenant_id):
@@ -91,5 +91,5 @@ class Checker:
         (vector,) = embed_texts(tenant_id=agent.tenant_id, texts=["the colour of the boat"], model=model)
         values = {"text": "Ada's boat and its paint", "limit": 10, "now": datetime.now(UTC)}
         return recall_everywhere(
-            agent, *(minds or self._minds), **{**values, "vector": vector, "model": model, **fields}
+            agent, *(caches or self._caches), **{**values, "vector": vector, "model": model, **fields}
         )

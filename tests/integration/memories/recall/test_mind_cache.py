@@ -1,4 +1,4 @@
-"""A cached mind is never stale: after any change, anywhere, the next recall equals the scan."""
+"""Cached minds, which are never stale: after any change, anywhere, the next recall equals the scan."""
 
 from __future__ import annotations
 
@@ -236,7 +236,7 @@ def test_rolled_back_changes_are_recalled_before_the_rollback(
         store(agent_id=mind.id, memories=[a_memory("The boat is a secret.")], vectors=None)
         Memory.objects.filter(id=before[0].id).update(status=MemoryStatus.ARCHIVED)
         request = RecallRequest(agent_id=mind.id, text="boat", limit=10, now=datetime.now(UTC))
-        inside, _ = recall_both_ways(request, minds=cache)
+        inside, _ = recall_both_ways(request, cache=cache)
         assert "The boat is a secret." in {memory.content for memory in inside}
         assert before[0].id not in {memory.id for memory in inside}
     assert [memory.id for memory in checker.recall()] == [memory.id for memory in before]
@@ -247,7 +247,7 @@ def test_a_rolled_back_deletion_has_no_effect(checker: Checker, mind: Agent, cac
     with rolled_back(tenant_transaction(mind.tenant_id)):
         Memory.objects.filter(id=before[0].id).delete()
         request = RecallRequest(agent_id=mind.id, text="boat", limit=10, now=datetime.now(UTC))
-        inside, _ = recall_both_ways(request, minds=cache)
+        inside, _ = recall_both_ways(request, cache=cache)
         assert before[0].id not in {memory.id for memory in inside}
     assert [memory.id for memory in checker.recall()] == [memory.id for memory in before]
 
@@ -257,8 +257,8 @@ def test_a_savepoint_rolled_back_is_not_recalled(checker: Checker, mind: Agent, 
         request = RecallRequest(agent_id=mind.id, text="boat", limit=10, now=datetime.now(UTC))
         with rolled_back(transaction.atomic(using=APP)):
             store(agent_id=mind.id, memories=[a_memory("The boat is a secret.")], vectors=None)
-            assert len(recall_both_ways(request, minds=cache)[0]) == len(TALK) + 1
-        assert len(recall_both_ways(request, minds=cache)[0]) == len(TALK)
+            assert len(recall_both_ways(request, cache=cache)[0]) == len(TALK) + 1
+        assert len(recall_both_ways(request, cache=cache)[0]) == len(TALK)
     checker.recall()
 
 
@@ -267,9 +267,9 @@ def test_uncommitted_changes_of_a_loaded_mind_are_not_kept(mind: Agent, cache: M
     request = RecallRequest(agent_id=mind.id, text="boat", limit=10, now=datetime.now(UTC))
     with rolled_back(tenant_transaction(mind.tenant_id)):
         Memory.objects.filter(agent_id=mind.id, position=0).update(status=MemoryStatus.ARCHIVED)
-        assert len(recall_both_ways(request, minds=cache)[0]) == len(TALK) - 1
+        assert len(recall_both_ways(request, cache=cache)[0]) == len(TALK) - 1
     with tenant_transaction(mind.tenant_id):
-        assert len(recall_both_ways(request, minds=cache)[0]) == len(TALK)
+        assert len(recall_both_ways(request, cache=cache)[0]) == len(TALK)
 
 
 @pytest.fixture

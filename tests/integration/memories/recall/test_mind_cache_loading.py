@@ -1,4 +1,4 @@
-"""Minds are cached when recalled from often, within a budget; queries are embedded once."""
+"""The loading of the mind cache: minds that are recalled from often, within a budget; and queries embedded once."""
 
 from __future__ import annotations
 

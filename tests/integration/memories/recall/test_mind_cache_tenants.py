@@ -1,4 +1,4 @@
-"""A cached mind is used only for its own tenant, while the tenant is active."""
+"""The mind cache and tenants: a cached mind is used for its own tenant only, while that tenant is active."""
 
 from __future__ import annotations
 

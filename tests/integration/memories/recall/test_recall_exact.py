@@ -1,4 +1,4 @@
-"""Recall equals brute-force scoring, and reads only the index."""
+"""Exact recall: equal to brute-force scoring, and read from the index alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The archive removes memories from recall and can be undone; a purge needs a person and an audit record."""
+"""The archive: memories leave recall and can be restored; a purge needs a person and an audit record."""
 
 from __future__ import annotations
 

@@ -225,7 +225,7 @@ def test_a_batch_is_stored_with_the_concepts_of_each(mind: Agent) -> None:
     }
 
 
-def test_no_creations_are_no_memories(mind: Agent) -> None:
+def test_an_empty_batch_creates_no_memories(mind: Agent) -> None:
     assert create_memories(**ids_of(mind), creations=[]).ids == ()
 
 

@@ -1,4 +1,4 @@
-"""A row of the mind always fits into its index, however long its text, session or vector."""
+"""Rows of the mind's index: each one fits, however long its text, session or vector."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Conversations become memories: streamed, once, with bad lines listed."""
+"""Conversations ingested as memories: streamed, once, with bad lines listed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Terms of new memories wait in one row, and are counted when they are many or a memory is archived."""
+"""Terms of new memories: they wait in one row, and are counted when they are many or a memory is archived."""
 
 from __future__ import annotations
 

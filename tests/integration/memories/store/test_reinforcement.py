@@ -1,4 +1,4 @@
-"""A memory that is stored again is reinforced instead of doubled."""
+"""Memories that are stored again: reinforced instead of doubled."""
 
 from __future__ import annotations
 

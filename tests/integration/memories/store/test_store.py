@@ -283,7 +283,7 @@ def test_a_new_memory_has_every_maintenance_flag(mind: Agent) -> None:
 
 def test_only_memories_without_importance_wait_for_a_model(mind: Agent, settings: Any) -> None:
     settings.ARBOR_MAINTENANCE_MODEL = "openai/small"
-    settings.ARBOR_WEIGH_MEMORIES = True
+    settings.ARBOR_APPRAISE_MEMORIES = True
     store_memories(
         mind, a_memory("The ferry leaves at dawn."), a_memory("The bell rings at noon.", importance=0.4)
     )

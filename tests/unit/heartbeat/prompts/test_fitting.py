@@ -30,7 +30,7 @@ LONG = "word " * 220
 
 
 def fit_situation(view: Situation, **allowed: int) -> tuple[Situation, dict[str, int], dict[str, str]]:
-    """Fit a situation into these shares, by default those of the seed.
+    """Fit a situation into these shares, by default those of seed 003.
 
     Return the fitted situation, the number of omitted entries and the text, each by section.
     """

@@ -143,7 +143,7 @@ def test_boundaries_are_cut_only_for_the_reply(window: int, shown: int) -> None:
 
 
 def test_boundaries_of_the_shown_message_are_shown() -> None:
-    """A later message that waits takes its boundary matches with it."""
+    # A later message that waits takes its boundary matches with it.
     important, other = matches_of(2)[4], matches_of(2)[5]
     view = longest_situation(crossed=[important, other, other.model_copy(update={"about": PERCEPTS[3]})])
     text = sections_of(heartbeat_with_prompt(view, window=SMALL))["boundaries"]

@@ -37,7 +37,7 @@ def test_a_line_counts_the_signals_of_a_name_and_source() -> None:
     assert third.startswith("- memory.of_another_version, 2026-01-05")
 
 
-def test_no_signal_is_no_section() -> None:
+def test_a_prompt_without_signals_has_no_section_of_them() -> None:
     assert section() == ""
 
 

@@ -1,4 +1,4 @@
-"""Untrusted text in prompts stays inside data blocks."""
+"""Untrusted text in prompts, which stays inside data blocks."""
 
 from __future__ import annotations
 

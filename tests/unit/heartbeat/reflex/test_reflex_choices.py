@@ -65,6 +65,23 @@ def test_pursuit_executes_the_next_step_or_a_substitute(action: str, executed: s
     assert "First, look" in update["note"]
 
 
+def test_the_steps_of_its_own_plan_name_the_goal_once() -> None:
+    planned = reflex(situation(goals=[goal()], relevant=[memory("pier")], mode=Mode.PLAN_EXECUTION))
+    steps = planned["decompositions"][0]["intentions"]
+    intents = [
+        intent(step["action"], action=step["action"]).model_copy(update={"description": step["description"]})
+        for step in steps
+    ]
+
+    reply = reflex(
+        situation(mode=Mode.GOAL_PURSUIT, goals=[goal()], intents=intents, relevant=[memory("pier")])
+    )
+
+    params = {action["action"]: action["params"] for action in reply["actions"]}
+    assert params["recall"]["query"] == "Map the harbour"
+    assert params["synthesize"]["content"].startswith("About “Map the harbour”: ")
+
+
 def test_a_step_that_costs_too_much_waits_and_the_agent_rests() -> None:
     reply = reflex(
         situation(

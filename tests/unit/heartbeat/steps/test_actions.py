@@ -179,7 +179,7 @@ def test_a_recall_uses_its_parameters_and_returns_memories() -> None:
     assert request.mood is None
     assert (clusters.recalled, clusters.vector, clusters.model) == (memories, [0.5, 0.5], MODEL)
     result = heartbeat.action_records[0].result
-    assert result.summary.startswith("2 memories about 'ferries': memory 1; ")
+    assert result.summary.startswith("recalled 2 memories about “ferries”: memory 1; ")
     assert result.summary.endswith("on the tip of the tongue: clusters evenings; club")
     assert result.memory_ids == [str(memory.id) for memory in memories]
     first, second = result.brought.split("\n")
@@ -239,7 +239,7 @@ def test_an_empty_recall_is_reported_and_not_counted() -> None:
     answers = Answers({RecallRequest: []})
     heartbeat = run_actions(permitted("recall", query="ferries"), answers=answers)
     assert answers.kinds == [RecallRequest]
-    assert heartbeat.action_records[0].result.summary == "nothing came to mind about 'ferries'"
+    assert heartbeat.action_records[0].result.summary == "recalled nothing about “ferries”"
     assert heartbeat.effects.recalls == ()
 
 
@@ -317,7 +317,7 @@ def test_a_known_memory_counts_as_partial_success() -> None:
     known = PlacedMemories(ids=(PLACED,), duplicates=frozenset({PLACED}))
     heartbeat = run_actions(permitted("remember", content="a"), answers=Answers({Placing: known}))
     result = heartbeat.action_records[0].result
-    assert (result.outcome, result.summary) == (ActionOutcome.PARTIAL, "that was known already")
+    assert (result.outcome, result.summary) == (ActionOutcome.PARTIAL, "knew that already")
     assert result.memory_ids == [str(PLACED)]
 
 
@@ -359,8 +359,8 @@ def test_brainstormed_goals_are_added_while_there_is_room() -> None:
     result = heartbeat.action_records[0].result
     assert answers.kinds == [OpenBacklog]
     assert result.outcome is ActionOutcome.PARTIAL
-    assert result.summary.startswith("'Count the lamps' is ")
-    assert "not 'Chart the reef': " in result.summary
+    assert result.summary.startswith("added “Count the lamps”, ")
+    assert "could not add “Chart the reef”: " in result.summary
     assert heartbeat.effects.backlog is backlog
     (change,) = heartbeat.present.goal_changes
     assert (change.title, change.kind) == ("Count the lamps", GoalChangeKind.CREATED)

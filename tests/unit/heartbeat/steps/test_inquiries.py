@@ -202,7 +202,7 @@ def test_a_shallow_answer_is_stored_and_reported() -> None:
     heartbeat = result.state
     (record,) = heartbeat.action_records
     assert record.result.outcome is ActionOutcome.SUCCESS
-    assert record.result.summary == f"found out about {QUESTION!r} from 2 pages: Eleven fathoms."
+    assert record.result.summary == f"found out about “{QUESTION}” from 2 pages: Eleven fathoms."
     assert record.result.memory_ids == [str(UUID(int=1000))]
     assert "Confidence 0.90. Sources:" in record.result.brought
     assert "- Reef https://reef.example" in record.result.brought
@@ -214,9 +214,9 @@ def test_a_shallow_answer_is_stored_and_reported() -> None:
     ("reply", "outcome", "summary"),
     [
         ({**REPLY, "worth_keeping": False}, "success", "found out about"),
-        ({"answer": "", "confidence": 0}, "partial", f"2 pages on {QUESTION!r} do not answer it"),
-        ("so what", "failure", f"did not find out {QUESTION!r}: the model's answer cannot be used"),
-        ({**REPLY, "sources": []}, "failure", f"did not find out {QUESTION!r}: the model's answer"),
+        ({"answer": "", "confidence": 0}, "partial", f"read 2 pages on “{QUESTION}” and found no answer"),
+        ("so what", "failure", f"did not find out “{QUESTION}”: the model's answer cannot be used"),
+        ({**REPLY, "sources": []}, "failure", f"did not find out “{QUESTION}”: the model's answer"),
     ],
 )
 def test_an_unusable_or_worthless_answer_is_not_stored(reply: Any, outcome: str, summary: str) -> None:
@@ -296,7 +296,7 @@ def test_a_failed_call_asks_the_next_model_or_fails_the_action(
     if next_model is None:
         ended = result.state.action_records[0].result
         assert (ended.outcome, ended.cost) == (ActionOutcome.FAILURE, 3)
-        assert ended.summary == f"did not find out {QUESTION!r}: it is away"
+        assert ended.summary == f"did not find out “{QUESTION}”: it is away"
         assert (result.state.work, Placing in answers.kinds) == ([], False)
         return
     suspended, model, request = suspension_of(result)

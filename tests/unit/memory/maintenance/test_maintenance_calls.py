@@ -1,4 +1,4 @@
-"""Prompts of maintenance calls are bounded and mark quoted texts; replies are parsed leniently, never guessed."""
+"""Prompts of maintenance calls: bounded, with quoted texts marked; and replies parsed leniently, never guessed."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from arbor.memory.text.extraction import EXTRACTED_NAME_LENGTH, MAX_CONCEPTS
 from arbor.models.ports import CallPurpose, ModelRequest
 
 NONCE = "0123456789abcdef"
-PURPOSES = [CallPurpose.SUMMARIZE, CallPurpose.EXTRACT, CallPurpose.WEIGH]
+PURPOSES = [CallPurpose.SUMMARIZE, CallPurpose.EXTRACT, CallPurpose.APPRAISE_MEMORIES]
 
 
 def _request(*texts: str, purpose: CallPurpose = CallPurpose.SUMMARIZE) -> ModelRequest:
@@ -245,7 +245,7 @@ def test_replies_by_rule_are_read_like_those_of_models(purpose: CallPurpose, tex
             assert len(read_summary(reply)) <= 600
         case CallPurpose.EXTRACT:
             assert read_concepts(reply, count=len(texts)).by_place.keys() == set(range(len(texts)))
-        case CallPurpose.WEIGH:
+        case CallPurpose.APPRAISE_MEMORIES:
             assert read_scores(reply, count=len(texts)).by_place.keys() == set(range(len(texts)))
         case _:
             pass

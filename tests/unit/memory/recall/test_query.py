@@ -1,4 +1,4 @@
-"""A query is parsed once: text to embed, words, speaker and time."""
+"""Queries, each parsed once: text to embed, words, speaker and time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The time that a query names is parsed from its words."""
+"""The time that a query names, parsed from its words."""
 
 from __future__ import annotations
 

@@ -34,10 +34,16 @@ def test_the_fixed_phrases_of_narratives_are_no_keywords() -> None:
     narratives = [f"Heartbeat {n}. {told.format('The crane stands still.')}" for n in range(3)]
     assert keywords(narratives, {}, 30) == ("crane", "stands", "still")
     assert keywords([f"Heartbeat {n}. {told.format('')}" for n in range(3)], {}, 30) == ()
-    did = "I did reflect: noticed: Fog at noon. I did connect: connected as supports."
+    did = "I noticed: Fog at noon. I connected a memory with another as supports."
     assert keywords([f"Heartbeat {n}. {did}" for n in range(3)], {}, 30) == ("fog", "noon")
-    lost = "Not taken of what I said: goal_updates[0].progress: expected fog. I do not know whether I did rest: fog; without effect: fog."
-    assert keywords([f"Heartbeat {n}. {lost}" for n in range(3)], {}, 30) == ("expected", "fog", "rest")
+    lost = "Not taken of what I said: goal_updates[0].progress: expected fog. I tried to call mcp.post and do not know how it ended: sent; without effect: fog."
+    assert keywords([f"Heartbeat {n}. {lost}" for n in range(3)], {}, 30) == (
+        "expected",
+        "fog",
+        "mcp",
+        "post",
+        "sent",
+    )
     assert "energy" in keywords(["Energy is dear."] * 3, {}, 30)
 
 
