@@ -97,3 +97,8 @@ def line(text: str, longest: int = LINE_LENGTH) -> str:
 def counted(number: int, noun: str, plural: str = "") -> str:
     """Return a number with its noun, which in the plural gets an s or is `plural`: `1 goal`, `2 memories`."""
     return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"
+
+
+def bounded(number: int, limit: int) -> str:
+    """Return a count that stops at a limit as text: `99`, `100 or more`."""
+    return f"{number:,}{' or more' if number >= limit else ''}"

@@ -15,6 +15,7 @@ from apps.api.rates import limiter
 from apps.contacts.services.hook_reception import HookReceipt, HookRequest, receive_delivery
 from arbor.contacts.hooks import HookDeliveryStatus
 from arbor.errors import ArborError, RateLimited, SignatureRefused
+from arbor.quotations import counted
 
 #: The same for an unknown hook and for a wrong signature, so that answers do not reveal hooks.
 _REFUSED = (
@@ -50,7 +51,8 @@ def _count_delivery(hook_id: UUID) -> None:
     wait = math.ceil(limiter.seconds_to_wait({hook_id: most}))
     if wait:
         raise RateLimited(
-            f"a hook receives {most} deliveries a minute; try again in {wait} s", retry_after_s=wait
+            f"a hook receives {counted(most, 'delivery', 'deliveries')} a minute; try again in {wait} s",
+            retry_after_s=wait,
         )
 
 

@@ -9,6 +9,7 @@ from django.conf import settings
 
 from apps.access.services import TokenAccess
 from arbor.errors import RateLimited
+from arbor.quotations import counted
 from arbor.rate_limits import RateLimiter
 
 #: Shared by all threads of the process.
@@ -37,7 +38,7 @@ class RequestRate:
         """Raise RateLimited unless the request is allowed."""
         if self.wait_s:
             raise RateLimited(
-                f"a token may make {self.most} requests a minute; try again in {self.wait_s} s",
+                f"a token may make {counted(self.most, 'request')} a minute; try again in {self.wait_s} s",
                 retry_after_s=self.wait_s,
             )
 

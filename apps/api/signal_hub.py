@@ -26,6 +26,7 @@ from apps.signals.services.reading import (
 )
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import RateLimited
+from arbor.quotations import counted
 from arbor.signals import Cursor
 
 log = structlog.get_logger(__name__)
@@ -80,7 +81,7 @@ class SignalHub:
         of_token = sum(listener.access.token_id == access.token_id for listener in self._listeners)
         if of_token >= settings.ARBOR_API_STREAMS:
             raise RateLimited(
-                f"the token {access.name} has {of_token} open streams, the most it may have; close one first"
+                f"the token {access.name} has {counted(of_token, 'open stream')}, the most it may have; close one first"
             )
 
     @contextmanager

@@ -10,6 +10,7 @@ from apps.agents.models import Agent
 from apps.tenants.fields import OnDelete, PackedJSON, StoredField, TenantForeignKey
 from apps.tenants.models import TenantModel, TenantRow
 from arbor.history import Record
+from arbor.quotations import counted
 
 
 class CallStatus(models.TextChoices):
@@ -185,7 +186,7 @@ class DailyUsage(TenantRow):
         ]
 
     def __str__(self) -> str:
-        return f"{self.day}: {self.beats} heartbeats, {self.tokens} tokens"
+        return f"{self.day}: {counted(self.beats, 'heartbeat')}, {counted(self.tokens, 'token')}"
 
 
 class TokenRatio(TenantRow):

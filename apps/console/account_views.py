@@ -26,6 +26,7 @@ from apps.tenants.models import Role, User
 from apps.tenants.sessions import public_id_of
 from arbor.errors import Invalid, NotFound, PermissionDenied
 from arbor.ids import read_id
+from arbor.quotations import counted
 
 
 def current_session(request: HttpRequest) -> UUID | None:
@@ -63,7 +64,7 @@ def _end_posted_sessions(request: HttpRequest, user: User, *, exclude: UUID | No
     except NotFound:
         messages.info(request, "That session has ended already.")
     else:
-        messages.success(request, f"Ended {ended} session{'' if ended == 1 else 's'}.")
+        messages.success(request, f"Ended {counted(ended, 'session')}.")
 
 
 def _disable(request: HttpRequest, user: User) -> str:
@@ -168,7 +169,7 @@ def _end_member_sessions(request: HttpRequest, _slug: str, username: str) -> str
     ended = end_sessions(
         user=account_by_name(username), actor=actor_of(request), exclude=current_session(request)
     )
-    return f"Ended {ended} session{'' if ended == 1 else 's'} of {username}."
+    return f"Ended {counted(ended, 'session')} of {username}."
 
 
 def _end_access(request: HttpRequest, slug: str, username: str) -> str:

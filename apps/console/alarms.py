@@ -16,6 +16,7 @@ from arbor.agents.lifecycle import AgentStatus
 from arbor.authority.approvals import ApprovalStatus
 from arbor.contacts.values import DeliveryStatus
 from arbor.memory.maintenance.health import HealthState
+from arbor.quotations import counted
 
 #: Findings about maintenance that the first page shows.
 FINDINGS_SHOWN = 4
@@ -72,7 +73,7 @@ def _alarms_of_agents(fleet: FleetPage) -> Iterator[Alarm]:
     if dormant := fleet.agents.get(AgentStatus.DORMANT, 0):
         yield Alarm(
             tone="warn",
-            title=f"{dormant:,} {'agents are' if dormant != 1 else 'agent is'} dormant",
+            title=f"{counted(dormant, 'agent is', 'agents are')} dormant",
             text="A person put them to sleep, or too many heartbeats in a row brought no usable reply. A message wakes them.",
             commands=("arbor agent wake NAME",),
             address=_list_of("agents_agent", AgentStatus.DORMANT),
@@ -80,14 +81,14 @@ def _alarms_of_agents(fleet: FleetPage) -> Iterator[Alarm]:
     if undelivered := fleet.outbox.failed:
         yield Alarm(
             tone="bad",
-            title=f"{_shown(undelivered, MAX_COUNTED)} message{'s' if undelivered != 1 else ''} of agents did not arrive",
+            title=f"{_counted(undelivered, MAX_COUNTED, 'message')} of agents did not arrive",
             text="The outbox shows the reasons; messages can be retried or withdrawn there.",
             address=_list_of("contacts_outboxmessage", DeliveryStatus.FAILED),
         )
     if suspended := fleet.suspended_tools:
         yield Alarm(
             tone="warn",
-            title=f"{_shown(suspended, fleet.sample)} tool{'s are' if suspended != 1 else ' is'} suspended",
+            title=f"{_counted(suspended, fleet.sample, 'tool is', 'tools are')} suspended",
             text="Their servers have changed or removed them since they were allowed. Look at them, and allow or withdraw them.",
             commands=("arbor tool list", "arbor tool show SERVER.NAME"),
             address=_list_of("tools_tool"),
@@ -95,7 +96,7 @@ def _alarms_of_agents(fleet: FleetPage) -> Iterator[Alarm]:
     if undecided := fleet.undecided:
         yield Alarm(
             tone="warn",
-            title=f"{_shown(undecided, fleet.sample)} request{'s' if undecided != 1 else ''} for approval expired without a decision",
+            title=f"{_counted(undecided, fleet.sample, 'request')} for approval expired without a decision",
             text="In the last 24 hours. The actions were not executed; their agents may ask again.",
             commands=("arbor approval list --all",),
             address=_list_of("authority_actionapproval", ApprovalStatus.EXPIRED),
@@ -106,18 +107,18 @@ def _alarms_of_agents(fleet: FleetPage) -> Iterator[Alarm]:
         halted = f", and {halted_shown} of them nothing until tomorrow" if fleet.halted else ""
         yield Alarm(
             tone="bad" if fleet.halted else "warn",
-            title=f"The day's budget of {_shown(fleet.low_budget, fleet.sample)} agent{'s' if fleet.low_budget != 1 else ''} runs low",
+            title=f"The day's budget of {_counted(fleet.low_budget, fleet.sample, 'agent')} runs low",
             text=f"They do less{halted}. Their pages show what they have used.",
             commands=("arbor agent policy set NAME --daily-usd …", "arbor tenant limit SLUG --usd …"),
             address=reverse("admin:model-usage"),
         )
     ended = fleet.done + fleet.failed
     if fleet.failed and fleet.failed >= FAILED_SHARE * ended:
-        counted = f"Of the newest {fleet.sample:,} in" if fleet.sampled else "In"
+        sample = f"Of the newest {fleet.sample:,} in" if fleet.sampled else "In"
         yield Alarm(
             tone="bad",
             title=f"{fleet.failed:,} of {ended:,} heartbeats failed",
-            text=f"{counted} the last 24 hours. Their pages show the reasons.",
+            text=f"{sample} the last 24 hours. Their pages show the reasons.",
             address=_list_of("heartbeats_heartbeat", HeartbeatStatus.FAILED),
         )
 
@@ -125,6 +126,11 @@ def _alarms_of_agents(fleet: FleetPage) -> Iterator[Alarm]:
 def _shown(count: int, limit: int) -> str:
     """Return a count that stops at a limit as text, such as "20,000+"."""
     return f"{count:,}{'+' if count >= limit else ''}"
+
+
+def _counted(count: int, limit: int, noun: str, plural: str = "") -> str:
+    """Return a count that stops at a limit with its noun, such as "20,000+ messages"."""
+    return f"{_shown(count, limit)} {counted(count, noun, plural).partition(' ')[2]}"
 
 
 def _list_of(model: str, status: str = "") -> str:
@@ -146,7 +152,7 @@ def alarms_of_maintenance(health: Health) -> list[Alarm]:
         for state, what, remedy in shown
     ]
     if others:
-        number = f"{len(others)} further finding{'s' if len(others) != 1 else ''}"
+        number = counted(len(others), "further finding")
         alarms.append(
             Alarm(
                 tone="bad" if others[0][0] is HealthState.CRITICAL else "warn",

@@ -16,6 +16,7 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from apps.console.access import is_platform_operator
+from apps.contacts.services import outbox
 from apps.heartbeats.services.reports.status import FleetStatus, fleet_status
 from apps.memories.services.jobs.health import MAX_COUNTED, OFF
 from arbor.memory.maintenance.health import HealthState
@@ -97,15 +98,18 @@ def _heartbeat_metrics(fleet: FleetStatus) -> Iterator[Metric]:
 
 
 def _outbox_metrics(fleet: FleetStatus) -> Iterator[Metric]:
-    outbox = fleet.outbox
-    states = {"waiting": outbox["waiting"], "failed": outbox["failed"]}
+    figures = fleet.outbox
+    states = {"waiting": figures["waiting"], "failed": figures["failed"]}
     yield _gauge_by_label(
-        "arbor_outbox_messages", "Messages of agents that are not delivered.", "state", states
+        "arbor_outbox_messages",
+        f"Messages of agents that are not delivered; each count stops at {outbox.MAX_COUNTED}.",
+        "state",
+        states,
     )
     yield _gauge(
         "arbor_outbox_oldest_due_seconds",
         "Seconds since the oldest due message was due.",
-        outbox["oldest_due_s"],
+        figures["oldest_due_s"],
     )
 
 

@@ -15,6 +15,7 @@ from django.shortcuts import render
 
 from apps.console.access import access_of
 from apps.tenants.models import User
+from arbor.quotations import counted
 from arbor.rate_limits import RateLimiter
 
 #: The limit of a tenant's people together, as a multiple of the limit of one person.
@@ -50,7 +51,7 @@ class RateLimitMiddleware:
             return None
         reading = request.method in _READING
         most: int = settings.ARBOR_PAGES_PER_MINUTE if reading else settings.ARBOR_ACTS_PER_MINUTE
-        kind = "pages" if reading else "acts"
+        kind = "page" if reading else "act"
         limits: dict[object, int] = {(kind, "user", request.user.pk): most}
         access = access_of(request)
         if access is not None:
@@ -62,7 +63,7 @@ class RateLimitMiddleware:
 
 def _refuse(request: HttpRequest, *, kind: str, most: int, wait: int) -> HttpResponse:
     message = (
-        f"at most {most} {kind} a minute are allowed for a person, {most * PEOPLE_PER_TENANT} for a tenant;"
+        f"a person may have at most {counted(most, kind)} a minute, a tenant {most * PEOPLE_PER_TENANT:,};"
         f" try again in {wait} s"
     )
     response = render(request, "console/refused.html", {"message": message}, status=429)

@@ -12,6 +12,7 @@ from apps.tenants.fields import OnDelete, TenantForeignKey, TenantOneToOne, choi
 from apps.tenants.models import TenantModel, TenantRow
 from arbor.contacts.hooks import HookDeliveryStatus, HookKind, HookMapping, hook_key
 from arbor.contacts.values import Audience, ChannelKind, DeliveryStatus, Speaker
+from arbor.quotations import counted
 
 #: The characters of the last answer to a message that its row stores.
 ANSWER_LENGTH = 200
@@ -333,4 +334,4 @@ class PartialReply(TenantModel):
         verbose_name_plural = "partial replies"
 
     def __str__(self) -> str:
-        return f"{len(self.sentences)} sentences of attempt {self.attempt}"
+        return f"{counted(len(self.sentences), 'sentence')} of attempt {self.attempt}"

@@ -17,6 +17,7 @@ from apps.tenants.models import ConsoleSession, SignInFailure, User
 from apps.tenants.scope import ACCOUNTS
 from arbor.errors import AlreadyExists, Invalid, NotFound, TransitionIllegal
 from arbor.models.json_text import is_storable
+from arbor.quotations import counted
 
 
 def create_account(*, username: str, password: str, actor: str, superuser: bool = False) -> User:
@@ -159,7 +160,7 @@ def end_sessions(
             using=ACCOUNTS,
             action=AuditAction.SESSIONS_ENDED,
             actor=actor,
-            message=f"ended {ended} session{'' if ended == 1 else 's'} of {user.username}",
+            message=f"ended {counted(ended, 'session')} of {user.username}",
             detail={"user": user.username, "sessions": ended},
         )
     return ended

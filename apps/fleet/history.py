@@ -44,6 +44,7 @@ from arbor.contacts.hooks import UNSENT
 from arbor.contacts.values import DeliveryStatus
 from arbor.heartbeat.failure_modes import HEARTBEATS_WATCHED
 from arbor.history import AUDIT_SPAN, Record
+from arbor.quotations import counted
 
 log = structlog.get_logger(__name__)
 
@@ -263,7 +264,7 @@ def _deletion_record(deleted: list[tuple[UUID, datetime, str]]) -> dict[str, Any
     return {
         "action": AuditAction.AUDIT_DELETED,
         "actor": ACTOR,
-        "message": f"deleted {len(deleted):,} audit record{'s' if len(deleted) != 1 else ''} from {first:%Y-%m-%d} to {last:%Y-%m-%d}, by age",
+        "message": f"deleted {counted(len(deleted), 'audit record')} from {first:%Y-%m-%d} to {last:%Y-%m-%d}, by age",
         "detail": {
             "rows": DeletedRows.EVENTS.value,
             "from": first.isoformat(),

@@ -21,7 +21,7 @@ from apps.tenants.services import require_active
 from arbor.agents.endorsement import EndorsementStatus
 from arbor.agents.lifecycle import AgentStatus
 from arbor.errors import Invalid
-from arbor.quotations import clip_line
+from arbor.quotations import clip_line, counted
 from arbor.signals import SignalName, signal
 
 #: Agents at most that `pause_all_agents` records as paused before, so that `resume_all_agents` leaves them paused.
@@ -86,7 +86,7 @@ def resume_all_agents(*, actor: str) -> int:
         record(
             action=AuditAction.AGENT_RESUMED,
             actor=actor,
-            message=f"resumed {len(agents):,} paused agent{'s' if len(agents) != 1 else ''}",
+            message=f"resumed {counted(len(agents), 'paused agent')}",
             detail={"act": _RESUME, "agents": len(agents)},
         )
         _emit_each(SignalName.AGENT_RESUMED, agents, actor=actor)

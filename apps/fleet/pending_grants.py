@@ -8,6 +8,7 @@ from apps.authority.models import CapabilityGrant
 from apps.authority.services.grants import sign_rows
 from apps.tenants.scope import ops_scope, tenant_transaction
 from arbor.authority.grants import ACTION_PREFIX
+from arbor.quotations import counted
 
 #: The actor of grants that a migration has written; no other unsigned row is ever signed.
 MIGRATION = "system:migration"
@@ -46,6 +47,6 @@ def _sign_batch(actor: str) -> int:
     if rows:
         sign_rows(rows)
         CapabilityGrant.objects.bulk_update(rows, ["issuer", "signature"])
-        message = f"signed {len(rows)} grant{'s' if len(rows) != 1 else ''} from before capabilities"
+        message = f"signed {counted(len(rows), 'grant')} from before capabilities"
         record(action=AuditAction.CAPABILITY_GRANTED, actor=actor, message=message)
     return len(rows)

@@ -19,6 +19,7 @@ from apps.tenants.models import SignInFailure, User
 from apps.tenants.scope import ACCOUNTS
 from arbor.errors import LimitReached
 from arbor.models.json_text import is_storable
+from arbor.quotations import counted
 
 _ADDRESS_LENGTH = 64
 #: The network of one internet connection, which may use any address in it.
@@ -38,7 +39,7 @@ def require_sign_in_allowed(*, username: str, address: str) -> None:
     )
     if reached:
         raise LimitReached(
-            f"too many sign-ins failed; try again in {_minutes(settings.ARBOR_SIGN_IN_WINDOW)} minutes"
+            f"too many sign-ins failed; try again in {counted(_minutes(settings.ARBOR_SIGN_IN_WINDOW), 'minute')}"
         )
 
 

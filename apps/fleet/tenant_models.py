@@ -29,13 +29,14 @@ from apps.tenants.models import Tenant
 from apps.tenants.scope import APP, OPS, tenant_transaction
 from arbor.adapters.connect import connect_model
 from arbor.adapters.credentials import Credentials, default_handle, tenant_credentials
-from arbor.adapters.model_list import list_models
+from arbor.adapters.model_list import MAX_LISTED, list_models
 from arbor.audit.changes import change_of
 from arbor.errors import Invalid, LimitReached, ModelError, NotFound, SealBroken
 from arbor.models.breaker import Breakers
 from arbor.models.handles import Handle, Provider, is_reflex
 from arbor.models.ports import CallPurpose, ModelRequest, PromptMessage
 from arbor.models.retry import RetryPolicy
+from arbor.quotations import counted
 
 #: Seconds that a person waits for a provider's answer to one request.
 TRIAL_DEADLINE_S = 10.0
@@ -175,7 +176,7 @@ def _find_skill_fault(tenant: Tenant) -> str:
     return "; ".join(
         [
             *faults[:_FAULTS_NAMED],
-            *([f"and the skills of {others:,} more agents do not fit either"] if others > 0 else []),
+            *([f"and the skills of {counted(others, 'more agent')} do not fit either"] if others > 0 else []),
         ]
     )
 
@@ -269,3 +270,9 @@ _SHORT_REQUEST = ModelRequest(
     max_tokens=16,
     temperature=1.0,
 )
+
+
+def listed_in_words(row: ProviderKey) -> str:
+    """Return the number of the models that a provider lists in words; the stored list ends at MAX_LISTED."""
+    least = "at least " if len(row.listed) >= MAX_LISTED else ""
+    return f"{least}{counted(len(row.listed), 'model')}"

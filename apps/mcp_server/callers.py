@@ -25,6 +25,7 @@ ToolContext = Context[Any, Any]
 _MAX_NAMED = 20
 #: Characters of a name that an error repeats.
 NAME_SHOWN = 100
+_DESTROYED = "the only agent that this server serves was destroyed; start the server for another agent"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,19 +92,22 @@ def called_agent(context: ToolContext, ref: str | None) -> CalledAgent:
 
 
 def _served_agent(only_agent: UUID, ref: str) -> Agent:
-    """Return the only agent of a caller by a name of it. Raises PermissionDenied for any other name."""
+    """Return the only agent of a caller by a name of it. Raises PermissionDenied for any other name, NotFound if it was destroyed."""
     with suppress(NotFound):
         agent = find_agent(ref)
         if agent.id == only_agent:
             return agent
-    served_name = Agent.objects.values_list("name", flat=True).get(id=only_agent)
+    served_name = Agent.objects.filter(id=only_agent).values_list("name", flat=True).first()
+    if served_name is None:
+        raise NotFound(_DESTROYED)
     raise PermissionDenied(f"this server serves {served_name} alone, not {ref[:NAME_SHOWN]!r}")
 
 
 def _only_agent(caller: McpCaller) -> Agent:
     agents = list(served_agents(caller)[: _MAX_NAMED + 1])
     if not agents:
-        raise NotFound("there is no agent yet; create one with `arbor agent create` or in the console")
+        missing = "there is no agent yet; create one with `arbor agent create` or in the console"
+        raise NotFound(missing if caller.only_agent is None else _DESTROYED)
     if len(agents) > 1:
         names = ", ".join(agent.name for agent in agents[:_MAX_NAMED])
         more = ", …" if len(agents) > _MAX_NAMED else ""

@@ -9,6 +9,7 @@ from django.db import models
 from apps.tenants.fields import PackedList
 from apps.tenants.models import Tenant, TenantModel
 from arbor.history import Record
+from arbor.quotations import counted
 
 
 class SignalBatch(TenantModel):
@@ -47,4 +48,4 @@ class SignalBatch(TenantModel):
         indexes = [models.Index(fields=["tenant", "agent_id", "id"], name="signals_batch_by_agent")]
 
     def __str__(self) -> str:
-        return f"{len(self.signals)} signals of {self.agent_id or 'the tenant'}"
+        return f"{counted(len(self.signals), 'signal')} of {self.agent_id or 'the tenant'}"

@@ -11,6 +11,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from arbor.errors import ConfigurationInvalid, DeliveryFailed
+from arbor.quotations import counted
 from arbor.telemetry import ERROR_TYPE, Span
 
 try:
@@ -73,7 +74,7 @@ class OtlpExporter:
         if result is not SpanExportResult.SUCCESS:
             refused = self._status is not None and self._status not in _UNAVAILABLE
             raise DeliveryFailed(
-                f"the OpenTelemetry collector did not accept {len(spans)} {'span' if len(spans) == 1 else 'spans'}",
+                f"the OpenTelemetry collector did not accept {counted(len(spans), 'span')}",
                 final=refused,
             )
 

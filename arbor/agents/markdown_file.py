@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from types import NoneType
@@ -17,6 +17,7 @@ from typing import Any
 import yaml
 
 from arbor.errors import DefinitionInvalid
+from arbor.quotations import counted
 
 MAX_FILE_LENGTH = 200_000
 MAX_DEPTH = 12
@@ -26,8 +27,11 @@ _CODE_FENCE = re.compile(r"\s*(`{3,}|~{3,})(.*)")
 # Matches in linear time: a lazy text before the closing marks would be tried at each character of a long row.
 _HEADING = re.compile(r"#{1,2}\s+(.*[^\s#])?[\s#]*")
 
-#: The loader in C, where it is installed, is ten times as fast. The one in Python explains errors.
+#: The longest front matter whose errors are explained by the loader in Python.
+_EXPLAINED_LENGTH = 10_000
+#: The loader in C, where it is installed, is ten times as fast. The one in Python explains errors better.
 _FAST_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_YAML_LINE_END = re.compile(r"\r\n|[\r\n\x85\u2028\u2029]")
 
 #: The path of a value in the front matter: keys, and positions in lists.
 type ValuePath = tuple[str | int, ...]
@@ -95,11 +99,11 @@ def read_front_matter(text: str) -> FrontMatter:
         )
     if faults or closing is None:
         return FrontMatter(front={}, lines={}, body=[], first_line=1, faults=tuple(faults))
-    # Front matter begins on the file's second line, the body after the closing fence.
     header = "\n".join(rows[1:closing])
-    front, lines, front_faults = _read_front_matter(header, first_line=2, loader=_FAST_LOADER)
-    if front_faults:
-        front, lines, front_faults = _read_front_matter(header, first_line=2, loader=yaml.SafeLoader)
+    numbers = _line_numbers(header)
+    front, lines, front_faults = _read_front_matter(header, numbers, _FAST_LOADER)
+    if front_faults and len(header) <= _EXPLAINED_LENGTH:
+        front, lines, front_faults = _read_front_matter(header, numbers, yaml.SafeLoader)
     return FrontMatter(
         front=front,
         lines=lines,
@@ -129,7 +133,7 @@ def file_invalid[E: DefinitionInvalid](
     # A value that is used for two parts yields the same fault twice.
     lines = [str(fault) for fault in dict.fromkeys(sorted(faults, key=lambda fault: fault.line or 0))]
     subject = f"{kind} {name}" if isinstance(name, str) else f"the {kind}"
-    count = "1 fault" if len(lines) == 1 else f"{len(lines)} faults"
+    count = counted(len(lines), "fault")
     return error(f"{subject} has {count}:\n" + "\n".join(f"  {line}" for line in lines), faults=lines)
 
 
@@ -162,17 +166,32 @@ def _storage_fault(text: str) -> str | None:
     return None
 
 
-def _read_front_matter(text: str, *, first_line: int, loader: Any) -> _FrontParts:
-    """Return the values of the front matter, the line of each, and faults."""
+def _line_numbers(header: str) -> list[int]:
+    """Return the line of the file for each line of YAML, which also ends lines at characters such as U+2028."""
+    # Front matter begins on the file's second line.
+    numbers = [2]
+    for end in _YAML_LINE_END.findall(header):
+        numbers.append(numbers[-1] + end.endswith("\n"))
+    return numbers
+
+
+def _line_at(mark: Any, numbers: Sequence[int]) -> int:
+    """Return the line of the file at a mark of YAML; the end of the text may be marked as a further line."""
+    return numbers[min(mark.line, len(numbers) - 1)] if mark else numbers[0]
+
+
+def _read_front_matter(text: str, numbers: Sequence[int], loader: Any) -> _FrontParts:
+    """Return the values of the front matter, the line of each, and faults; `numbers` are the lines of YAML's lines."""
+    first_line = numbers[0]
     try:
-        if fault := _structure_fault(text, first_line, loader):
+        if fault := _structure_fault(text, numbers, loader):
             return {}, {}, [fault]
         node = yaml.compose(text, Loader=loader)
         if node is None:
             return _unreadable("the front matter is empty", first_line)
         front = yaml.constructor.SafeConstructor().construct_document(node)
     except yaml.MarkedYAMLError as exc:
-        line = exc.problem_mark.line + first_line if exc.problem_mark else None
+        line = _line_at(exc.problem_mark, numbers) if exc.problem_mark else None
         return _unreadable(f"the front matter is not valid YAML: {exc.problem or exc.context}", line)
     # The constructors of dates and numbers raise ValueError for a 13th month or a number of 5,000 digits, and
     # OverflowError for a number of 200 parts with colons.
@@ -187,7 +206,7 @@ def _read_front_matter(text: str, *, first_line: int, loader: Any) -> _FrontPart
     if not front:
         return _unreadable("the front matter is empty", first_line)
     lines: dict[ValuePath, int] = {}
-    faults = list(_record_lines(node, (), first_line, lines))
+    faults = list(_record_lines(node, (), numbers, lines))
     faults += [
         FileFault(line=line_of(lines, path), place=path_text(path), message=message)
         for path, message in _find_unstorable(front)
@@ -199,11 +218,11 @@ def _unreadable(message: str, line: int | None) -> _FrontParts:
     return {}, {}, [FileFault(line=line, message=message)]
 
 
-def _structure_fault(text: str, first_line: int, loader: Any) -> FileFault | None:
+def _structure_fault(text: str, numbers: Sequence[int], loader: Any) -> FileFault | None:
     """Return the fault of YAML with anchors or with nesting that would exhaust the stack; None without one."""
     depth = 0
     for event in yaml.parse(text, Loader=loader):
-        line = first_line + (event.start_mark.line if event.start_mark else 0)
+        line = _line_at(event.start_mark, numbers)
         if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None):
             return FileFault(
                 line=line,
@@ -219,19 +238,19 @@ def _structure_fault(text: str, first_line: int, loader: Any) -> FileFault | Non
 
 
 def _record_lines(
-    node: yaml.Node, path: ValuePath, first_line: int, lines: dict[ValuePath, int]
+    node: yaml.Node, path: ValuePath, numbers: Sequence[int], lines: dict[ValuePath, int]
 ) -> Iterator[FileFault]:
     """Record the line of every value; a repeated key is an error, because YAML would silently use the last one."""
-    lines[path] = node.start_mark.line + first_line
+    lines[path] = _line_at(node.start_mark, numbers)
     if isinstance(node, yaml.SequenceNode):
         for at, item in enumerate(node.value):
-            yield from _record_lines(item, (*path, at), first_line, lines)
+            yield from _record_lines(item, (*path, at), numbers, lines)
     elif isinstance(node, yaml.MappingNode):
         for key, value in node.value:
             child_path = (*path, str(key.value))
             is_repeated = child_path in lines
-            yield from _record_lines(value, child_path, first_line, lines)
-            lines[child_path] = key.start_mark.line + first_line
+            yield from _record_lines(value, child_path, numbers, lines)
+            lines[child_path] = _line_at(key.start_mark, numbers)
             if is_repeated:
                 yield FileFault(
                     line=lines[child_path], place=path_text(child_path), message="is given twice; keep one"

@@ -16,6 +16,7 @@ from arbor.authority.grants import ALL_AGENTS, Capability, matches, read_uri, wi
 from arbor.authority.modes import DEFAULT_PROFILE, TrustMode, TrustProfile, effective_mode
 from arbor.authority.requests import Nonce, SignedRequests, body_hash
 from arbor.errors import CapabilityInvalid
+from arbor.quotations import counted
 
 #: A request is used in the heartbeat that signed it, and no later than this.
 MAX_AGE = timedelta(days=1)
@@ -294,7 +295,7 @@ def _constraint_fault(
         return DenialCode.OUTSIDE_WINDOW, f"{grant.id} is in force only {limits.window}"
     used = uses or GrantUses()
     if limits.max_uses is not None and used.total >= limits.max_uses:
-        return DenialCode.USED_UP, f"all {limits.max_uses} uses of {grant.id} are used up"
+        return DenialCode.USED_UP, f"{grant.id} allows {counted(limits.max_uses, 'use')}, and none is left"
     if limits.rate is not None and used.recent >= limits.rate.uses:
         return DenialCode.RATE, f"{grant.id} allows {limits.rate}"
     return None

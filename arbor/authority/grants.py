@@ -12,6 +12,7 @@ from arbor.agents.capabilities import SCHEME, CapabilityUri
 from arbor.agents.identity import prefixed_bytes, verify_hex
 from arbor.authority.constraints import UNCONSTRAINED, Constraints
 from arbor.errors import CapabilityInvalid
+from arbor.quotations import counted
 from arbor.workflows.values import START_WORKFLOW, WORKFLOW_PREFIX
 
 #: The levels of delegation below a grant, by default and at most.
@@ -149,7 +150,7 @@ def widening(child: Capability, parent: Capability) -> str:
     if not is_subset(child.resource, parent.resource):
         return f"{child.resource} is not within {parent.resource}"
     if child.depth >= parent.depth:
-        levels = "1 level" if parent.depth == 1 else f"{parent.depth} levels"
+        levels = counted(parent.depth, "level")
         return f"it would be delegated further than {parent.id} allows: {levels} below it"
     return child.constraints.widening(parent.constraints)
 

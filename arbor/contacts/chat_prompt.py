@@ -28,7 +28,7 @@ from arbor.heartbeat.prompts.sections import knowledge, moment, selfhood
 from arbor.heartbeat.prompts.token_shares import room_of
 from arbor.models.token_counts import CountTokens
 from arbor.models.token_estimates import estimate_tokens
-from arbor.quotations import Data, RenderedSection, line
+from arbor.quotations import Data, RenderedSection, counted, line
 
 SCHEMA_NAME = "answer"
 SCHEMA = {
@@ -194,7 +194,7 @@ def _conversation(view: ChatView, data: Data) -> str:
     lines = [
         f"with {line(view.person)}",
         *(
-            f"summary of {summary.turns} earlier {'turn' if summary.turns == 1 else 'turns'}, {format_time(summary.started_at)} to {format_time(summary.last_at)}: {line(summary.text, SUMMARY_SHOWN_LENGTH)}"
+            f"summary of {counted(summary.turns, 'earlier turn')}, {format_time(summary.started_at)} to {format_time(summary.last_at)}: {line(summary.text, SUMMARY_SHOWN_LENGTH)}"
             for summary in view.summaries
         ),
         *(

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from arbor.errors import ConfigurationInvalid
+from arbor.quotations import counted
 
 REACH_OUT_USER = "reach_out_user"
 REACH_OUT_AGENT = "reach_out_agent"
@@ -77,5 +78,5 @@ def format_hours(hours: float) -> str:
     """Format a duration: in minutes below an hour and a half, at least one; in hours below two days; else in days."""
     if hours < 1.5:
         minutes = max(round(hours * 60), 1)
-        return f"{minutes} minute{'s' if minutes != 1 else ''}"
+        return counted(minutes, "minute")
     return f"{hours:.1f} hours" if hours < 48 else f"{hours / 24:.0f} days"

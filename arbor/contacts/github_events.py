@@ -18,7 +18,7 @@ from arbor.contacts.hooks import (
     HookMessage,
 )
 from arbor.errors import Invalid
-from arbor.quotations import clip, clip_line
+from arbor.quotations import clip, clip_line, counted
 
 #: Commits of a push that its text names.
 _COMMITS_SHOWN = 10
@@ -99,7 +99,7 @@ def _push_verb(body: Any) -> str:
         # A tag, or a branch at a commit that GitHub had already.
         return f"created {ref}"
     forced = "force-pushed" if look_up(body, ("forced",))[1] is True else "pushed"
-    return f"{forced} {number} {'commit' if number == 1 else 'commits'} to {ref}"
+    return f"{forced} {counted(number, 'commit')} to {ref}"
 
 
 def _pull_request_verb(body: Any) -> str:

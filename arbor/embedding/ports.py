@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from arbor.errors import EmbeddingFailed
 from arbor.memory.text.lexical import words_of
+from arbor.quotations import counted
 
 #: Vectors of texts as rows, (n, dimension), or one vector.
 type Vectors = npt.NDArray[np.float32]
@@ -75,9 +76,13 @@ def unit_rows(vectors: Any, *, count: int, dimension: int, model: str) -> Vector
         with np.errstate(over="ignore"):
             rows = np.asarray(vectors, dtype=np.float32)
     except (TypeError, ValueError, OverflowError, RecursionError) as exc:
-        raise EmbeddingFailed(f"{model} must give {count} vectors of numbers, all of one length") from exc
+        raise EmbeddingFailed(
+            f"{model} must give {counted(count, 'vector')} of numbers, all of one length"
+        ) from exc
     if rows.ndim != 2 or len(rows) != count:
-        raise EmbeddingFailed(f"{model} must give {count} vectors, got an array of shape {rows.shape}")
+        raise EmbeddingFailed(
+            f"{model} must give {counted(count, 'vector')}, got an array of shape {rows.shape}"
+        )
     if rows.shape[1] != dimension:
         raise EmbeddingFailed(
             f"{model} gives vectors of {rows.shape[1]} numbers; this installation stores {dimension}"

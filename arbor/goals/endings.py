@@ -11,6 +11,7 @@ from arbor.goals.satisfaction import satisfaction
 from arbor.goals.steps import Steps
 from arbor.goals.values import GoalState
 from arbor.ids import uuid7
+from arbor.quotations import counted
 
 
 class Endings:
@@ -51,7 +52,7 @@ class Endings:
         self._steps.free_steps(goal)
         if self._by_person and closer:
             why = f": {goal.abandonment_reason.rstrip('.')}" if goal.abandonment_reason else ""
-            count = "1 open step towards it was" if dropped == 1 else f"{dropped} open steps towards it were"
+            count = counted(dropped, "open step towards it was", "open steps towards it were")
             steps = f" {count} dropped." if dropped else ""
             self._steps.notify(f"Your goal {goal.title!r} was {goal.state} by {closer}{why}.{steps}", goal)
         self.update_parents(goal)

@@ -208,7 +208,7 @@ class Steps:
             return
         # An intent that used up its attempts, or cannot succeed, has failed, however long that took.
         used_up = is_used_up(ticks, limit) and intent.attempts < MAX_ATTEMPTS and not final
-        why = f"all {limit} heartbeats that it may take were spent; {error}" if used_up else error
+        why = f"its limit of heartbeats, {limit}, was reached; {error}" if used_up else error
         self._fail_step(intent, why, GoalPerceptKind.TIMEOUT if used_up else GoalPerceptKind.ACTION_RESULT)
 
     def drop(self, goal: GoalRow) -> int:

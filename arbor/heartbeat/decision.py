@@ -19,6 +19,7 @@ from arbor.heartbeat.replies.reply import MAX_ACTIONS, ProposedAction, Reply
 from arbor.heartbeat.situation import ActionOffer
 from arbor.heartbeat.views import MatchedBoundary
 from arbor.knowledge.merging import SEARCH_KNOWLEDGE, SEARCH_MY_MEMORIES
+from arbor.quotations import counted
 from arbor.tools.names import is_tool_action
 from arbor.tools.schemas import ARGUMENTS_DEPTH, arguments_fault, read_arguments
 
@@ -282,7 +283,7 @@ def _check_cooling(decision: Decision, limits: DecisionLimits, earlier: Sequence
 def _check_number(decision: Decision, limits: DecisionLimits, earlier: Sequence[Decision]) -> Decision:
     if sum(previous.runs for previous in earlier) >= limits.most:
         return refuse(
-            decision, DecisionVerdict.TOO_MANY, f"at most {limits.most} actions run in one round trip"
+            decision, DecisionVerdict.TOO_MANY, f"a round trip has at most {counted(limits.most, 'action')}"
         )
     return decision
 

@@ -13,8 +13,9 @@ from arbor.agents.energy import REGENERATION
 from arbor.goals.goal_rules import EXHAUSTED_HEARTBEATS
 from arbor.heartbeat.situation import Notice, NoticeKind, percept_count
 from arbor.heartbeat.usage import BudgetLevel, NearestLimit
-from arbor.memory.text.keywords import NARRATIVE_FRAME
+from arbor.memory.text.keywords import DROPPED_PATH, NARRATIVE_FRAME
 from arbor.memory.text.lexical import STOP_WORDS, term_of
+from arbor.quotations import counted
 
 # Seed 004: 9.2 (hoarding), 9.3 (spam), 9.5 (worker failure).
 HEARTBEATS_WATCHED = 24
@@ -146,7 +147,7 @@ def _problems_of_work(recent: RecentActivity) -> Iterator[tuple[NoticeKind, str]
         latest = f"In {refused} of your last {len(recent.heartbeats)} heartbeats"
         yield NoticeKind.REFUSALS, f"{latest} the model declined to answer. Turn to something else."
     if recent.nops:
-        times = "1 time" if recent.nops == 1 else f"{recent.nops} times"
+        times = counted(recent.nops, "time")
         text = f"Your answer could not be used {times} in a row. Keep to the format: one JSON object."
         yield NoticeKind.INVALID_REPLIES, text
     waiting = []
@@ -158,8 +159,8 @@ def _problems_of_work(recent: RecentActivity) -> Iterator[tuple[NoticeKind, str]
         text = f"{' and '.join(waiting)} are waiting for you: deal with what matters first."
         yield NoticeKind.PILE_UP, text
     if stuck := recent.stuck_intents:
-        steps = "is 1 step that was" if stuck == 1 else f"are {stuck} steps that were"
-        yield NoticeKind.STUCK_INTENTS, f"There {steps} taken up and never finished."
+        steps = counted(stuck, "step was", "steps were")
+        yield NoticeKind.STUCK_INTENTS, f"{steps} taken up and never finished."
     nearest = recent.nearest_limit
     if recent.level is not BudgetLevel.NORMAL and nearest is not None:
         does = _DONE_AT_LEVEL[recent.level]
@@ -261,7 +262,7 @@ def are_alike(first: frozenset[str], second: frozenset[str]) -> bool:
 
 
 def distinct_words(text: str) -> frozenset[str]:
-    """Return the distinct words of the beginning of a text, without numbers, such as that of the heartbeat."""
+    """Return the distinct words of the beginning of a text, without numbers, such as that of the heartbeat, and paths of dropped items."""
     # The cache contains no more of a text than is compared.
     return _distinct_words(text[:_COMPARED_CHARACTERS])
 
@@ -269,7 +270,7 @@ def distinct_words(text: str) -> frozenset[str]:
 # A narrative is compared with those of the next heartbeats.
 @lru_cache(maxsize=2_000)
 def _distinct_words(text: str) -> frozenset[str]:
-    return frozenset(_WORD.findall(text.casefold()))
+    return frozenset(_WORD.findall(DROPPED_PATH.sub(" ", text).casefold()))
 
 
 @lru_cache(maxsize=1_000)

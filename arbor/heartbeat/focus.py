@@ -10,6 +10,7 @@ from arbor.contacts.cooldown import REACH_OUT_PUBLIC, REACH_OUT_USER
 from arbor.goals.goal_rules import calls_for_work
 from arbor.heartbeat.params.memory import QUERY_LENGTH
 from arbor.heartbeat.situation import USER_MESSAGE, Mode, PerceptView, Situation
+from arbor.quotations import counted
 
 # Seed 000, 6.
 CONSOLIDATION_EVERY = 5
@@ -81,7 +82,7 @@ def explain_mode(situation: Situation) -> str:
         case Mode.PLAN_EXECUTION:
             return "a goal was active, and no step towards it was committed"
         case Mode.GOAL_PURSUIT:
-            return f"{pending} committed {'step' if pending == 1 else 'steps'} waited to be done"
+            return f"{counted(pending, 'committed step')} waited to be done"
         case Mode.REFLECTION:
             return "nobody was waiting, and no active goal called for work"
 

@@ -9,6 +9,7 @@ from typing import Any
 from arbor.ids import read_id
 from arbor.memory.text.lexical import document_vector
 from arbor.memory.values import MemoryType
+from arbor.quotations import counted
 
 #: Fields whose words are indexed beside the text, in this order.
 INDEXED_FIELDS = (
@@ -50,7 +51,7 @@ class PracticeCounts:
 
     def __str__(self) -> str:
         tried = self.successes + self.failures
-        return f"worked {self.successes} of {tried} times" if tried else "not tried yet"
+        return f"worked {self.successes} of {counted(tried, 'time')}" if tried else "not tried yet"
 
 
 def indexed_words(detail: Mapping[str, Any]) -> str:

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from enum import StrEnum
 
 from arbor.errors import ModelError, ModelTimeout, ModelUnavailable
+from arbor.quotations import counted
 
 #: Failures in a row that open the breaker, and seconds until the trial (the origin of seed 000).
 FAILURES_TO_OPEN = 3
@@ -109,7 +110,7 @@ class Breaker:
             if self._state is BreakerState.OPEN and left_s <= 0:
                 self._become(BreakerState.HALF_OPEN)
                 return self._generation
-            failed = f"{self.provider} failed {self._failures_to_open} times in a row and"
+            failed = f"{self.provider} failed {counted(self._failures_to_open, 'time')} in a row and"
             if self._state is BreakerState.HALF_OPEN:
                 reason = f"{failed} is tried with one other call first, which is under way"
             else:

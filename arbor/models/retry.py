@@ -49,7 +49,7 @@ def decide_retry(
     if not isinstance(error, ModelUnavailable):
         return _give_up(f"a retry does not help after {type(error).__name__}")
     if attempt >= policy.attempts:
-        return _give_up(f"{attempt} of {policy.attempts} attempts are used")
+        return _give_up(f"attempt {attempt} was the last of {policy.attempts}")
     if error.retry_after_s is not None:
         wait_s, source = error.retry_after_s * (1 + 0.1 * roll), "the provider's Retry-After"
     else:

@@ -10,7 +10,7 @@ from typing import Any
 from arbor.pipeline.conditions import EXIT_OUTCOMES, NodeOutcome, parse_condition
 from arbor.pipeline.values import ALWAYS, MAX_VISITS, PipelineEdge, PipelineNode, PipelineNodeKind
 
-# The default pipeline has less than 6,000 characters. The recursive parser needs up to 0.3 ms for a character, under a lock.
+# The default pipeline has less than 6,000 characters. The recursive parser needs up to 0.2 ms for a character, under a lock.
 MAX_DOT_CHARACTERS = 16 * 1024
 
 _KINDS = {

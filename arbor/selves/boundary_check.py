@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from arbor.memory.text.lexical import words_of
+from arbor.quotations import counted
 from arbor.selves.boundaries import BoundaryResponse, BoundaryRule, BoundaryType
 from arbor.selves.negation import is_negated
 
@@ -87,7 +88,7 @@ def negotiated_words(boundary: BoundaryRule) -> int | None:
 
 def at_least_words(count: int) -> str:
     """Return the number of words that a decision needs besides the name of the boundary, as text."""
-    return f"at least {count} more {'word' if count == 1 else 'words'}"
+    return f"at least {counted(count, 'more word')}"
 
 
 def boundaries_in_force(

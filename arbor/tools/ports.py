@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from arbor.errors import Invalid, ToolFailed
+from arbor.quotations import counted
 from arbor.sealing import RowSecrets
 from arbor.tools.names import TOOL_LENGTH, is_tool_name
 from arbor.tools.schemas import Schema, reduced_schema
@@ -101,9 +102,7 @@ class Listing:
         shown, left = skipped[:MAX_SKIPPED], len(skipped) - MAX_SKIPPED
         if left > 0:
             shown.append(
-                "1 further tool is not listed here"
-                if left == 1
-                else f"{left:,} further tools are not listed here"
+                counted(left, "further tool is not listed here", "further tools are not listed here")
             )
         if not is_whole:
             shown.append(f"the server's list goes on; the tools after number {len(listed):,} are not read")

@@ -14,7 +14,7 @@ from arbor.memory.text.lexical import STOP_WORDS, term_of, words_of
 from arbor.models.json_text import UnreadableObject, find_objects, storable
 from arbor.models.ports import CallPurpose, ModelRequest, PromptMessage
 from arbor.models.token_estimates import CHARACTERS_PER_TOKEN, estimate_tokens
-from arbor.quotations import Data, line
+from arbor.quotations import Data, counted, line
 from arbor.web.ports import Page
 
 ANSWER_LENGTH = 3_000
@@ -182,7 +182,7 @@ def rule_appraisal(context: Mapping[str, Any]) -> dict[str, Any]:
     pages = context["pages"]
     return {
         "confidence": context["confidence"],
-        "reason": f"put together by rule from {pages} {'page' if pages == 1 else 'pages'}",
+        "reason": f"put together by rule from {counted(pages, 'page')}",
     }
 
 

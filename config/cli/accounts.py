@@ -20,6 +20,7 @@ from apps.tenants.scope import OPS
 from apps.tenants.services import tenant_by_slug
 from arbor.errors import NotFound
 from arbor.ids import read_id
+from arbor.quotations import counted
 from config.cli.kit.columns import OutputColumn, listing
 from config.cli.kit.declarations import Output, is_given
 from config.cli.kit.tenancy import actor
@@ -97,7 +98,7 @@ def sign_out(username: str, session: str | None) -> Output:
             f"a session is named by its id, which `arbor tenant user sessions {username}` lists; got {session[:60]!r}"
         )
     ended = accounts.end_sessions(user=account_by_name(username), actor=actor(), session_id=session_id)
-    text = f"Ended {ended} session{'' if ended == 1 else 's'} of {username}."
+    text = f"Ended {counted(ended, 'session')} of {username}."
     return Output({"user": username, "ended": ended}, text=text)
 
 

@@ -18,6 +18,7 @@ from apps.heartbeats.models import HeartbeatStatus
 from apps.heartbeats.services.inline import fleet_is_live
 from apps.memories.services.store.ingest import ingest
 from apps.tenants.models import Tenant
+from arbor.quotations import counted
 from config.cli.agents.heartbeats import follow_heartbeat, run_heartbeat
 from config.cli.agents.trace import goal_line, model_line, render
 from config.cli.kit.output import console, show
@@ -191,14 +192,19 @@ def _grid() -> Table:
 
 def _maintenance_lines(maintenance: DemoMaintenance) -> RenderableType:
     story = _grid()
-    story.add_row("episodes", Text(f"{maintenance.episodes}, the longest of {maintenance.longest} memories"))
+    story.add_row(
+        "episodes",
+        Text(f"{maintenance.episodes}, the longest of {counted(maintenance.longest, 'memory', 'memories')}"),
+    )
     for cluster in maintenance.clusters:
         clearest = (
             f"; the clearest: {shorten(cluster.clearest, _MAX_LENGTH, placeholder=' …')}"
             if cluster.clearest
             else ""
         )
-        story.add_row("cluster", Text(f"{cluster.name}, {cluster.size} memories{clearest}"))
+        story.add_row(
+            "cluster", Text(f"{cluster.name}, {counted(cluster.size, 'memory', 'memories')}{clearest}")
+        )
     return story
 
 

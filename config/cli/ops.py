@@ -220,6 +220,6 @@ def list_failed_calls(agent: ChosenAgent | None, *, retry: bool, tenant_slug: st
     )
     if failed and retry:
         return replace(
-            output, text=f"{retried} failed call{'s are' if retried != 1 else ' is'} retried within minutes."
+            output, text=f"{counted(retried, 'failed call is', 'failed calls are')} retried within minutes."
         )
     return output

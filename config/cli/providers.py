@@ -10,11 +10,16 @@ import click
 from rich.markup import escape
 
 from apps.calls.models import ProviderKey
-from apps.fleet.tenant_models import connect_provider, disconnect_provider, set_default_model, try_provider
+from apps.fleet.tenant_models import (
+    connect_provider,
+    disconnect_provider,
+    listed_in_words,
+    set_default_model,
+    try_provider,
+)
 from apps.tenants.models import Tenant
 from arbor.adapters.credentials import TENANT_PROVIDERS
 from arbor.models.handles import Provider
-from arbor.quotations import counted
 from config.cli.kit.columns import OutputColumn, listing, row_to_dict
 from config.cli.kit.declarations import Output
 from config.cli.kit.output import format_relative_time
@@ -103,7 +108,7 @@ def _provider_value(row: ProviderKey, tenant: Tenant) -> dict[str, Any]:
 def _models_sentence(row: ProviderKey) -> str:
     number, names = len(row.listed), escape(", ".join(row.listed[:_MODELS_SHOWN]))
     more = f" and {number - _MODELS_SHOWN:,} more" if number > _MODELS_SHOWN else ""
-    return f"It lists {counted(number, 'model')}: {names}{more}." if number else "It lists no models."
+    return f"It lists {listed_in_words(row)}: {names}{more}." if number else "It lists no models."
 
 
 def _read_key(provider: str, *, key_file: Path | None, key_stdin: bool, no_key: bool) -> str:

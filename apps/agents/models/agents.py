@@ -11,6 +11,7 @@ from apps.tenants.models import TenantModel, TenantRow
 from arbor.agents.energy import ENERGY_CEILING
 from arbor.agents.lifecycle import AgentStatus
 from arbor.ids import uuid7
+from arbor.quotations import counted
 
 
 class AbstractTemplate(models.Model):
@@ -129,7 +130,7 @@ class AgentState(TenantModel):
         ]
 
     def __str__(self) -> str:
-        return f"{self.energy:g} energy after {self.beats} heartbeats"
+        return f"{self.energy:g} energy after {counted(self.beats, 'heartbeat')}"
 
 
 class AgentPolicy(TenantModel):

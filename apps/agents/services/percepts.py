@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal
 from uuid import UUID
 
 from django.db import transaction
@@ -29,6 +29,7 @@ PERCEIVABLE_KINDS: tuple[PerceptKind, ...] = (
     PerceptKind.INTERRUPT,
     PerceptKind.ERROR,
 )
+type PerceivableKind = Literal["environment", "interrupt", "error"]
 #: The most characters of the detail as JSON.
 DETAIL_LENGTH = 4_000
 

@@ -10,8 +10,7 @@ from django.http import HttpRequest
 from ninja import Router, Schema, Status
 from pydantic import Field, ValidationError
 
-from apps.agents.models import PerceptKind
-from apps.agents.services.percepts import perceive
+from apps.agents.services.percepts import PerceivableKind, perceive
 from apps.api.authentication import READ
 from apps.api.paging import ListPage, Paging, page_of
 from apps.api.requests import access_of
@@ -130,9 +129,7 @@ class EventInput(Input):
     """Something that an agent perceives."""
 
     text: Annotated[str, Field(min_length=1, max_length=PERCEPT_LENGTH)]
-    kind: Annotated[PerceptKind, Field(description="environment, interrupt or error.")] = (
-        PerceptKind.ENVIRONMENT
-    )
+    kind: Annotated[PerceivableKind, Field(description="An interrupt is always urgent.")] = "environment"
     urgent: bool = False
     detail: dict[str, Any] = {}
 

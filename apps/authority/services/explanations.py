@@ -28,6 +28,7 @@ from arbor.authority.authorization import (
 )
 from arbor.authority.constraints import Constraints
 from arbor.authority.grants import ACTION_PREFIX, action_resource, read_uri, resolve_resource
+from arbor.quotations import counted
 from arbor.values import replace
 
 _GRANTS = f"SELECT {GRANTS_COLUMN} FROM agents_agent a WHERE a.tenant_id = %(tenant)s AND a.id = %(agent)s"  # noqa: S608 (no external input)
@@ -110,9 +111,7 @@ def describe_constraints(row: CapabilityGrant) -> str:
     parts = [
         f"from {limits.not_before:%Y-%m-%d %H:%M} UTC" if limits.not_before else "",
         f"until {limits.expires_at:%Y-%m-%d %H:%M} UTC" if limits.expires_at else "",
-        f"{limits.max_uses} {'use' if limits.max_uses == 1 else 'uses'}"
-        if limits.max_uses is not None
-        else "",
+        counted(limits.max_uses, "use") if limits.max_uses is not None else "",
         str(limits.rate) if limits.rate else "",
         str(limits.window) if limits.window else "",
     ]

@@ -34,6 +34,7 @@ from arbor.authority.grants import (
 from arbor.errors import AlreadyExists, CapabilityDenied, CapabilityInvalid, Invalid, LimitReached, NotFound
 from arbor.ids import uuid7
 from arbor.memory.content import check_text
+from arbor.quotations import counted
 from arbor.signals import SignalName, signal
 from arbor.values import replace
 
@@ -331,7 +332,7 @@ def _delegation_fault(row: CapabilityGrant, parent: Capability, child: Capabilit
         left = limits.max_uses - _uses_of(row)
         if child.constraints.max_uses > left:
             wanted = child.constraints.max_uses
-            return f"it would have {wanted} use{'s' if wanted != 1 else ''}, and {parent.id} has {left} left"
+            return f"it would have {counted(wanted, 'use')}, and {parent.id} has {left} left"
     return widening(child, parent)
 
 

@@ -26,6 +26,7 @@ from apps.console.pages.agent import read_agent, read_agent_overview
 from apps.console.views import console_page
 from apps.tenants.scope import APP
 from arbor.errors import IdentityRefused, Invalid, NotFound
+from arbor.quotations import counted
 
 #: The most agents that one act changes; the page Operations and `agent pause-all`, `resume-all` change all.
 MAX_SELECTED = 200
@@ -198,7 +199,7 @@ class AgentAdmin(AddPageAdmin, PageAdmin):
             others = sum(map(len, islice(refused.values(), _REASONS_SHOWN, None)))
             messages.warning(request, f"Refused for other reasons: {others} more.")
         if done:
-            messages.success(request, f"Done for {done} agent{'s' if done != 1 else ''}.")
+            messages.success(request, f"Done for {counted(done, 'agent')}.")
 
 
 def _first_of(names: Sequence[str]) -> str:

@@ -18,7 +18,13 @@ from apps.calls.models import ProviderKey
 from apps.console.access import Right, actor_of, has_right, require_member
 from apps.console.pages.models import read_models
 from apps.console.views import console_page, refuse
-from apps.fleet.tenant_models import connect_provider, disconnect_provider, set_default_model, try_provider
+from apps.fleet.tenant_models import (
+    connect_provider,
+    disconnect_provider,
+    listed_in_words,
+    set_default_model,
+    try_provider,
+)
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import Invalid, NotFound
 
@@ -69,8 +75,7 @@ def _choose(request: HttpRequest, tenant_id: UUID) -> str:
 
 
 def _listed(row: ProviderKey) -> str:
-    number = len(row.listed)
-    return f"It lists {number} model{'' if number == 1 else 's'}." if number else "It lists no models."
+    return f"It lists {listed_in_words(row)}." if row.listed else "It lists no models."
 
 
 @dataclass(frozen=True, kw_only=True)

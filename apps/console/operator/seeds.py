@@ -280,9 +280,8 @@ def _merged(report: MergeReport) -> str:
     verb = "would get" if report.dry_run else "got"
     known, conflicts = sum(report.known.values()), len(report.conflicts)
     expired = f" Left out because they have expired: {report.expired}." if report.expired else ""
-    postponed = counted(report.postponed, "proposal")
-    verb_of_room = "has" if report.postponed == 1 else "have"
-    later = f" {postponed} {verb_of_room} no room: merge again later." if report.postponed else ""
+    postponed = counted(report.postponed, "proposal has", "proposals have")
+    later = f" {postponed} no room: merge again later." if report.postponed else ""
     memories = counted(report.memories, "memory", "memories")
     return (
         f"{report.name} {verb} {memories} and {counted(report.proposals, 'proposal')} from {report.from_name};"

@@ -16,6 +16,7 @@ from apps.selves.services.rollback import roll_back
 from apps.tenants.scope import APP
 from arbor.errors import Invalid, NotFound
 from arbor.ids import read_id
+from arbor.quotations import counted
 from arbor.selves.history import PartKind
 
 
@@ -58,6 +59,6 @@ def roll_back_posted(request: HttpRequest) -> HttpResponse:
         messages.error(request, f"Nothing was done: {refusal}.")
     else:
         count = len(result.differences)
-        done = f"Version {result.to} is restored: {count} change{'' if count == 1 else 's'}, version {result.version}."
+        done = f"Version {result.to} is restored: {counted(count, 'change')}, version {result.version}."
         messages.success(request, done if count else f"The self is as at version {result.to} already.")
     return HttpResponseRedirect(f"{reverse('admin:self-versions')}?agent={agent_id}")

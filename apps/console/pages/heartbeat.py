@@ -22,6 +22,7 @@ from arbor.heartbeat.decision import DecisionVerdict
 from arbor.heartbeat.focus import explain_mode, mode_of
 from arbor.heartbeat.situation import Situation
 from arbor.models.handles import is_reflex
+from arbor.quotations import counted
 from arbor.selves.emotions import describe_mood
 
 
@@ -83,6 +84,12 @@ class HeartbeatPage:
     def is_reflex(self) -> bool:
         """Return whether the reflex policy decided, not a language model."""
         return is_reflex(self.heartbeat.model)
+
+    @property
+    def dropped_items(self) -> str:
+        """Return the number of dropped items in words; beyond those with a path, the last entry counts further ones."""
+        listed = sum(bool(item["path"]) for item in self.dropped)
+        return f"{'more than ' if listed < len(self.dropped) else ''}{counted(listed, 'item')}"
 
     @property
     def spent(self) -> float:

@@ -24,6 +24,7 @@ from apps.console.windows import latest_rows
 from apps.tenants.models import Tenant
 from apps.tenants.scope import current_tenant
 from arbor.heartbeat.usage import Amounts, BudgetLevel, used_up_at
+from arbor.quotations import counted
 
 #: The choices of the page: days back, and what calls are grouped by.
 DAYS: Mapping[str, str] = {"1": "24 hours", "7": "7 days", "30": "30 days"}
@@ -242,7 +243,7 @@ def _bars(entries: QuerySet[LedgerEntry], *, now: datetime, days: int) -> tuple[
         # Without a call nothing was paid; the sum of calls of unknown price is NULL.
         cost = row.get("cost") if calls else Decimal(0)
         shown = f"{start:%Y-%m-%d %H:%M} UTC" if hourly else f"{start:%Y-%m-%d}"
-        title = f"{shown}: {calls:,} call{'s' if calls != 1 else ''}, {tokens:,} tokens, {dollars(cost)}"
+        title = f"{shown}: {counted(calls, 'call')}, {tokens:,} tokens, {dollars(cost)}"
         values.append((float(cost or 0), float(tokens), title))
     priced = any(cost for cost, _, _ in values)
     return draw_bars([(cost if priced else tokens, title) for cost, tokens, title in values]), priced

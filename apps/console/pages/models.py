@@ -12,6 +12,7 @@ from apps.heartbeats.services.processes import fleet_model
 from apps.tenants.models import Tenant
 from apps.tenants.scope import current_tenant
 from arbor.adapters.credentials import TENANT_PROVIDERS
+from arbor.adapters.model_list import MAX_LISTED
 from arbor.models.handles import REFLEX_HANDLE, Provider, is_reflex
 
 #: The names of providers as people know them.
@@ -52,6 +53,9 @@ class ModelsPage:
     #: The values that a person entered in the form for a key, without the key.
     base_url: str = ""
     model: str = ""
+
+    #: The number of models at which the list of a provider ends.
+    max_listed = MAX_LISTED
 
     @property
     def in_use(self) -> str:

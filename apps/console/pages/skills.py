@@ -71,7 +71,7 @@ def check_skill_text(text: str, *, name: str) -> SkillEditorPage:
         text=text,
         name=own,
         checked=True,
-        faults=[fault_line(fault, text.splitlines()) for fault in faults],
+        faults=[fault_line(fault, text.split("\n")) for fault in faults],
         skill=skill,
         tokens=skill_tokens(skill) if skill else 0,
     )

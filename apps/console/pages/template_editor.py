@@ -81,7 +81,7 @@ def check_text(text: str, *, name: str, templates: Sequence[tuple[str, bool]] = 
         name=name,
         templates=templates,
         checked=True,
-        faults=[fault_line(fault, text.splitlines()) for fault in faults],
+        faults=[fault_line(fault, text.split("\n")) for fault in faults],
         spec=spec,
         system_prompt=_preview(spec) if spec else "",
     )

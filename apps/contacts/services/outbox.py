@@ -27,6 +27,7 @@ from arbor.contacts.values import DELIVERY_TRANSITIONS, Audience, ChannelKind, D
 from arbor.errors import NotFound, TransitionIllegal
 from arbor.ids import uuid7
 from arbor.memory.content import check_text
+from arbor.quotations import bounded
 from arbor.signals import Signal, SignalName, signal
 
 _INBOX = "inbox"
@@ -217,6 +218,11 @@ class OutboxFigures:
     waiting: int
     oldest_due_s: float
     failed: int
+
+    @property
+    def in_words(self) -> str:
+        """Return the counts as text, each with "or more" where it stopped."""
+        return f"{bounded(self.waiting, MAX_COUNTED)} waiting, {bounded(self.failed, MAX_COUNTED)} failed"
 
 
 def outbox_figures(*, agent_id: UUID | None = None) -> OutboxFigures:

@@ -38,6 +38,7 @@ from arbor.adapters.webhook import Webhook, redact_url
 from arbor.contacts.standard_webhooks import decide_request_retry, signals_body, signed_headers
 from arbor.errors import ArborError, DeliveryFailed
 from arbor.models.json_text import storable
+from arbor.quotations import counted
 from arbor.signals import Cursor
 
 log = structlog.get_logger(__name__)
@@ -244,7 +245,7 @@ def _record_failure(
 
 
 def _audit_pause(webhook: SignalWebhook) -> None:
-    requests = "a failed request" if webhook.failures == 1 else f"{webhook.failures} failed requests"
+    requests = counted(webhook.failures, "failed request")
     record(
         action=AuditAction.OPERATOR_ACT,
         actor="system:outbox",

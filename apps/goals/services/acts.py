@@ -30,6 +30,7 @@ from arbor.errors import Invalid, NotFound
 from arbor.goals.plans import PlanDraft, PlanStatus
 from arbor.goals.values import DESCRIPTION_LENGTH, GoalState
 from arbor.memory.content import check_line
+from arbor.quotations import counted
 
 #: The longest reason of people and programs for a new state of a goal, or for the end of a plan.
 REASON_LENGTH = 500
@@ -120,7 +121,7 @@ def plan_goal(*, agent_id: UUID, goal_id: UUID, draft: PlanDraft, as_draft: bool
     """Plan an agent's goal, or extend its active plan, audited. Raises NotFound, Invalid, AlreadyExists for known steps."""
     goal = _goal_of(agent_id, goal_id)
     plan = add_plan(agent_id=agent_id, goal_id=goal_id, draft=draft, as_draft=as_draft)
-    steps = "1 step" if len(draft.steps) == 1 else f"{len(draft.steps)} steps"
+    steps = counted(len(draft.steps), "step")
     return _record_plan(goal, plan, actor, f"planned goal {goal.title!r} in {steps}")
 
 

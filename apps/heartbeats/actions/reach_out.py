@@ -27,7 +27,7 @@ from arbor.heartbeat.params.outward import SUBJECT_LENGTH
 from arbor.heartbeat.results import QUOTE_LENGTH, ActionOutcome, ActionResult, action_result, blocked_result
 from arbor.ids import read_id
 from arbor.memory.values import MemoryType, NewMemory
-from arbor.quotations import clip_line, shorten
+from arbor.quotations import clip_line, counted, shorten
 
 #: As important as a lesson, because people may ask the agent about its message.
 IMPORTANCE = 0.7
@@ -145,5 +145,5 @@ def _to(audience: Audience) -> str:
 def _carriers(messages: list[OutboxMessage]) -> str:
     kinds = [message.kind for message in messages if message.kind != ChannelKind.PEER]
     peers = len(messages) - len(kinds)
-    named = f", {peers} named agent{'s' if peers != 1 else ''} will receive it" if peers else ""
+    named = f", {counted(peers, 'named agent')} will receive it" if peers else ""
     return f"(by {', '.join(dict.fromkeys(kinds))}{named})"

@@ -24,6 +24,7 @@ from apps.queues import Queue, Task, TaskMessage, captured, publish
 from apps.tenants.scope import APP, tenant_transaction
 from arbor.errors import AgentNotActive, BudgetExhausted, Invalid, TransitionIllegal
 from arbor.heartbeat.results import ActionOutcome
+from arbor.quotations import counted
 from arbor.runtime import AgentAction, Cycle, Tick
 
 #: The queues whose workers a heartbeat needs.
@@ -89,7 +90,7 @@ def allocate(*, agent_id: UUID, ticks: int, actor: str) -> int:
         action=AuditAction.OPERATOR_ACT,
         actor=actor,
         agent_id=agent_id,
-        message=f"gave {agent.name} a cycle of {ticks} tick{'s' if ticks != 1 else ''}",
+        message=f"gave {agent.name} a cycle of {counted(ticks, 'tick')}",
         detail={"ticks": ticks},
     )
     return ticks

@@ -35,6 +35,7 @@ from arbor.heartbeat.working_memory import (
     as_stored,
     initial_working_memory,
 )
+from arbor.quotations import counted
 
 #: The most heartbeats, and the most turns, that are read; the lists of the working memory are shorter.
 MAX_EVENTS = 50
@@ -109,8 +110,8 @@ def rebuild_working_memory(*, agent_id: UUID, actor: str, dry_run: bool = False)
             action=AuditAction.OPERATOR_ACT,
             actor=actor,
             agent_id=agent_id,
-            message=f"rebuilt the working memory of {agent.name} from {len(heartbeats)} heartbeat{'s' if len(heartbeats) != 1 else ''}"
-            f" and {len(turns)} turn{'s' if len(turns) != 1 else ''}",
+            message=f"rebuilt the working memory of {agent.name} from {counted(len(heartbeats), 'heartbeat')}"
+            f" and {counted(len(turns), 'turn')}",
             detail={"before": before.model_dump(mode="json")},
         )
         state.working_memory = json.loads(as_stored(after))

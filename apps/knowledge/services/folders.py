@@ -21,6 +21,7 @@ from apps.tenants.scope import tenant_transaction
 from arbor.errors import Invalid, NotFound
 from arbor.knowledge.files import checked_name, has_known_ending
 from arbor.knowledge.values import DocumentStatus, IndexingStatus
+from arbor.quotations import counted
 
 #: The length of `Document.created_by`.
 _ACTOR_LENGTH = 200
@@ -198,7 +199,7 @@ def _require_files(folder: Path, options: AddOptions) -> None:
     if documents:
         fault = "has no file of a document" if folder.is_dir() else "is gone"
         raise Invalid(
-            f"the folder {folder} {fault}, so {documents:,} document{'s' if documents != 1 else ''} would be withdrawn: mount its disk, or allow this by"
+            f"the folder {folder} {fault}, so {counted(documents, 'document')} would be withdrawn: mount its disk, or allow this by"
             " --allow-empty"
         )
 

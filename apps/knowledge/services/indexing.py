@@ -37,6 +37,7 @@ from arbor.knowledge.chunking import PassageDraft, PassageSize, split_document
 from arbor.knowledge.files import title_of
 from arbor.knowledge.values import DocumentKind, IndexingStatus
 from arbor.memory.content import content_hash
+from arbor.quotations import counted
 from arbor.signals import SignalName, label, signal
 
 log = structlog.get_logger(__name__)
@@ -228,7 +229,7 @@ def _embed(
         except EmbeddingFailed as error:
             log.warning("passages_without_vectors", document_id=str(claimed.document_id), error=str(error))
             left = len(missing) - first
-            passages = "1 passage is" if left == 1 else f"{left:,} passages are"
+            passages = counted(left, "passage is", "passages are")
             return vectors, f"{passages} found by words alone until embedded: {error}"
         for number, vector in zip(step, fresh, strict=True):
             vectors[number] = vector

@@ -31,6 +31,7 @@ from apps.tenants.scope import OPS, tenant_transaction
 from arbor.embedding.models import REFUSED
 from arbor.errors import EmbeddingFailed
 from arbor.knowledge.values import IndexingStatus
+from arbor.quotations import counted
 
 log = structlog.get_logger(__name__)
 
@@ -160,7 +161,7 @@ def _update_progress(documents: Iterable[Document], *, refusal: str = "") -> Non
         document.refused = rows.filter(REFUSED_BY_EMBEDDER).count()
         document.embedded = document.passages - missing
         if refusal:
-            passages = "1 passage is" if document.refused == 1 else f"{document.refused:,} passages are"
+            passages = counted(document.refused, "passage is", "passages are")
             document.error = f"{passages} found by words alone, refused by the embedder: {refusal}"
         elif not missing:
             document.error = ""

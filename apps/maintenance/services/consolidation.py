@@ -155,9 +155,7 @@ def _summary_call(episode: UnsummarizedEpisode) -> MaintenanceCall:
 def _left_out_notes(episode: UnsummarizedEpisode) -> list[str]:
     notes = list(left_out_of_prompt(episode.excerpts))
     if (unread := episode.size - len(episode.excerpts)) > 0:
-        notes.append(
-            f"prompt: {unread:,} of the {episode.size:,} memories are archived, or passed over evenly"
-        )
+        notes.append(f"prompt: archived, or passed over evenly: {unread:,} of the {episode.size:,} memories")
     return notes
 
 

@@ -17,6 +17,7 @@ from arbor.memory.content import content_hash
 from arbor.memory.importance import USER
 from arbor.memory.maintenance.calls import Excerpt
 from arbor.memory.values import MemoryType
+from arbor.quotations import counted
 from arbor.selves.proposals import (
     MAX_EVIDENCE,
     NewProposal,
@@ -168,7 +169,7 @@ def _record_left_out(agent_id: UUID, facts: Sequence[_NewFact]) -> Sequence[str]
         action=AuditAction.TRUNCATED,
         actor=ACTOR,
         agent_id=agent_id,
-        message=f"did not propose {len(facts)} {'fact' if len(facts) == 1 else 'facts'}: {why}",
+        message=f"did not propose {counted(len(facts), 'fact')}: {why}",
         # Without the texts, because a purge must delete every copy of a text.
         detail={"memories": [memory_id for fact in facts for memory_id in fact.evidence]},
     )

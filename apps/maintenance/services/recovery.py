@@ -25,6 +25,7 @@ from apps.tenants.scope import tenant_transaction
 from apps.tenants.statements import change, fetch
 from arbor.models.handles import is_reflex
 from arbor.models.ports import ModelRequest
+from arbor.quotations import counted
 
 #: The longest time after which the message of a call that no worker took is published again.
 _MAX_MESSAGE_LEASE = timedelta(hours=1)
@@ -155,8 +156,7 @@ def failed_maintenance_calls(
 def _about(subject: dict[str, Any]) -> str:
     if "episode" in subject:
         return "an episode"
-    count = len(subject["memories"])
-    return "a memory" if count == 1 else f"{count} memories"
+    return counted(len(subject["memories"]), "memory", "memories")
 
 
 def retry_failed_maintenance_calls(*, actor: str, agent_id: UUID | None = None) -> int:
@@ -174,7 +174,7 @@ def retry_failed_maintenance_calls(*, actor: str, agent_id: UUID | None = None) 
             action=AuditAction.OPERATOR_ACT,
             actor=actor,
             agent_id=agent_id,
-            message=f"requested new calls for {len(rows)} failed maintenance call{'s' if len(rows) != 1 else ''}",
+            message=f"requested new calls for {counted(len(rows), 'failed maintenance call')}",
             detail={"purposes": dict(Counter(purpose for purpose, _ in rows))},
         )
     return len(rows)

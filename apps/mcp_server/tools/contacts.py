@@ -11,8 +11,8 @@ from django.conf import settings
 from django.db import transaction
 from pydantic import Field
 
-from apps.agents.models import Agent, PerceptKind, ScheduleState
-from apps.agents.services.percepts import PERCEIVABLE_KINDS, perceive
+from apps.agents.models import Agent, ScheduleState
+from apps.agents.services.percepts import PerceivableKind, perceive
 from apps.api.threads import in_thread
 from apps.contacts.models import ChatMessage, ChatSession
 from apps.contacts.services.chat import answer_to, end_session, exchange_turns, open_session
@@ -158,9 +158,9 @@ def notify_agent(
     event: Annotated[str, Field(min_length=1, max_length=PERCEPT_LENGTH, description="What happened.")],
     agent: AgentParam = None,
     kind: Annotated[
-        PerceptKind,
-        Field(description=f"One of {', '.join(PERCEIVABLE_KINDS)}; an interrupt is always urgent."),
-    ] = PerceptKind.ENVIRONMENT,
+        PerceivableKind,
+        Field(description="An interrupt is always urgent."),
+    ] = "environment",
     urgent: Annotated[bool, Field(description="Make its next heartbeat due now.")] = False,
     detail: Annotated[
         dict[str, Any] | None, Field(description="Further data, at most 4,000 characters of JSON.")

@@ -9,6 +9,7 @@ from apps.agents.models import Agent
 from apps.tenants.fields import TenantForeignKey
 from apps.tenants.models import TenantModel, TenantRow
 from arbor.memory.text.lexical import LEXICAL_DIMENSIONS
+from arbor.quotations import counted
 
 
 class Episode(TenantRow):
@@ -81,4 +82,4 @@ class Episode(TenantRow):
         ]
 
     def __str__(self) -> str:
-        return self.summary[:80] or f"{self.size} memories"
+        return self.summary[:80] or counted(self.size, "memory", "memories")

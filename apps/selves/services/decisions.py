@@ -16,6 +16,7 @@ from apps.selves.services.changes import REASON_LENGTH
 from apps.selves.services.proposals import accept, defer, reject
 from arbor.errors import Invalid, NotFound
 from arbor.memory.content import check_line
+from arbor.quotations import counted
 from arbor.selves.proposals import ProposalStatus
 
 #: The most proposals of one call.
@@ -57,7 +58,7 @@ class DecisionResult:
     def in_words(self) -> str:
         """Describe the result: a sentence for the decided proposals, and one for each reason of a refusal."""
         count = len(self.decided)
-        sentences = [f"{count} proposal{'' if count == 1 else 's'} {_PAST[self.decision]}."] if count else []
+        sentences = [f"{counted(count, 'proposal')} {_PAST[self.decision]}."] if count else []
         for reason in sorted(set(self.refused.values())):
             refused = sum(other == reason for other in self.refused.values())
             sentences.append(f"{refused} not {_PAST[self.decision]}: {reason}.")

@@ -18,6 +18,7 @@ from arbor.memory.importance import OPERATOR
 from arbor.memory.relations import GraphNode, GraphNodeKind, Relation, TraversedEdge
 from arbor.memory.trust import Source
 from arbor.memory.values import MemoryStatus, MemoryType
+from arbor.quotations import counted
 from arbor.selves.evidence import SIGNS, limit_confidence, revise_confidence
 from arbor.selves.proposals import MAX_EVIDENCE, NewProposal, ProposalKind, shorten_proposal
 from arbor.selves.values import BeliefStatus
@@ -124,10 +125,10 @@ def _propose(belief: Belief, source: str) -> str:
         )
         return "the belief stays as it is"
     supporting = sum(memory_evidence.supports for memory_evidence in evidence)
-    speak = "memory speaks" if supporting == 1 else "memories speak"
+    speak = counted(supporting, "memory speaks", "memories speak")
     move = "surer" if confidence > belief.confidence else "less sure"
     content = (
-        f"{supporting} {speak} for it, {len(evidence) - supporting} against it: be {move},"
+        f"{speak} for it, {len(evidence) - supporting} against it: be {move},"
         f" {belief.confidence:.0%} → {confidence:.0%}, that {belief.statement}"
     )
     propose(

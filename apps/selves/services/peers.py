@@ -19,6 +19,7 @@ from arbor.heartbeat.needs import Meeting
 from arbor.heartbeat.replies.reply import PeerNote, PeerOutcome
 from arbor.heartbeat.steps.inner_state import USER
 from arbor.ids import read_id
+from arbor.quotations import counted
 from arbor.selves.trust import impression
 from arbor.signals import Signal, SignalName, signal
 
@@ -197,7 +198,7 @@ def _delete_excess_peers(agent_id: UUID) -> None:
         action=AuditAction.TRUNCATED,
         actor="system:peers",
         agent_id=agent_id,
-        message=f"forgot {len(excess)} peer{'s' if len(excess) != 1 else ''}: an agent has models of at most {MAX_PEERS}",
+        message=f"forgot {counted(len(excess), 'peer')}: an agent has models of at most {MAX_PEERS}",
         detail={"peers": [name for _, name in excess]},
     )
 

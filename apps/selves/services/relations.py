@@ -12,6 +12,7 @@ from apps.memories.services.graph.relations import NewRelation, relate, unrelate
 from apps.selves.services.alignment import update_trust_of_ends
 from apps.selves.services.evidence import record_evidence, withdraw_evidence
 from arbor.memory.relations import GraphNode, Relation, TraversedEdge
+from arbor.quotations import counted
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,7 +72,7 @@ def unrelate_by_person(
             action=AuditAction.OPERATOR_ACT,
             actor=actor,
             agent_id=agent_id,
-            message=f"removed {removed} {'relation' if removed == 1 else 'relations'} of {agent_by_id(agent_id).name}",
+            message=f"removed {counted(removed, 'relation')} of {agent_by_id(agent_id).name}",
             detail={
                 "source": f"{source.kind}:{source.id}",
                 "target": f"{target.kind}:{target.id}",

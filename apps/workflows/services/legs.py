@@ -29,6 +29,7 @@ from arbor.clock import Clock, SystemClock
 from arbor.errors import ArborError
 from arbor.ids import uuid7
 from arbor.pipeline.engine import NodeOutcome, Progress, ProgressStatus
+from arbor.quotations import counted
 from arbor.signals import SignalName
 from arbor.workflows.definition import WorkflowDefinition, read_definition
 from arbor.workflows.traversal import (
@@ -207,7 +208,7 @@ class _RunLeg:
                 action=AuditAction.TRUNCATED,
                 actor=ACTOR,
                 agent_id=row.agent_id,
-                message=f"cut {cut:,} characters of the step {row.name} of {self._run.workflow.name}",
+                message=f"cut {counted(cut, 'character')} of the step {row.name} of {self._run.workflow.name}",
                 detail={"run_id": str(self._run.id), "step_id": str(row.id), "characters": cut},
             )
         if ended:

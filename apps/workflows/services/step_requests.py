@@ -31,7 +31,7 @@ from arbor.authority.grants import action_resource
 from arbor.errors import AlreadyExists, CapabilityDenied, Invalid, NotFound, TransitionIllegal
 from arbor.goals.values import TITLE_LENGTH, GoalLayer, GoalSource, GoalState
 from arbor.models.handles import is_reflex
-from arbor.quotations import shorten
+from arbor.quotations import counted, shorten
 from arbor.workflows.definition import KINDS_WITH_AGENT, StepSpec
 from arbor.workflows.delegation import delegated_goal, delegation_text
 from arbor.workflows.prompts import step_prompt
@@ -139,7 +139,7 @@ def _ask_model(
         request=prompt.request,
         # Each try asks the next model.
         model=models[(attempt - 1) % len(models)],
-        left_out=[f"prompt: {prompt.cut:,} characters of its values"] if prompt.cut else [],
+        left_out=[f"prompt: {counted(prompt.cut, 'character')} of its values"] if prompt.cut else [],
     )
     enqueue_maintenance_call(agent_id=agent.id, tenant_id=run.tenant_id, call=call)
     return AnswerRequest(agent_id=agent.id, cut=prompt.cut)

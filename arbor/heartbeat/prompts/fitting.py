@@ -18,7 +18,7 @@ from arbor.heartbeat.prompts.token_shares import PromptSide, room_of, side_of
 from arbor.heartbeat.situation import PEER_MESSAGE, Mode, Situation
 from arbor.models.token_counts import CountTokens
 from arbor.models.token_estimates import estimate_tokens
-from arbor.quotations import RenderedSection
+from arbor.quotations import RenderedSection, counted
 from arbor.workflows.delegation import find_delegation
 from arbor.workflows.values import COMPLETE_STEP
 
@@ -224,7 +224,7 @@ class CutContext:
             f"{name.replace('_', ' ')} {tokens:,}"
             for name, tokens in sorted(self.removed.items(), key=lambda cut: -cut[1])
         ]
-        return f"{self.tokens:,} tokens left out ({', '.join(parts)})"
+        return f"{counted(self.tokens, 'token')} left out ({', '.join(parts)})"
 
     def to_json(self, *, model: str, window: int) -> dict[str, Any]:
         sources = {

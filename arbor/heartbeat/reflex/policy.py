@@ -41,7 +41,7 @@ from arbor.heartbeat.replies.reply import GoalUpdate, MemoryNote, ProposedGoal
 from arbor.heartbeat.situation import USER_MESSAGE, Mode, Situation
 from arbor.heartbeat.sources import is_own_event
 from arbor.heartbeat.views import GoalView
-from arbor.quotations import quoted
+from arbor.quotations import counted, quoted
 from arbor.selves.boundaries import BoundaryResponse
 from arbor.selves.drives import Drive
 
@@ -229,7 +229,7 @@ def _progress(goal: GoalView, steps: list[str], done: int) -> GoalUpdate:
 
 
 def _steps(count: int) -> str:
-    return "1 step" if count == 1 else f"{count} steps"
+    return counted(count, "step")
 
 
 def _reflect(situation: Situation, draft: Draft) -> None:

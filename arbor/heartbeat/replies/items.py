@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sized
 from datetime import date, datetime, time
 from enum import StrEnum
@@ -16,6 +17,7 @@ from arbor.clock import to_utc
 from arbor.errors import Invalid
 from arbor.goals.plans import MAX_ESTIMATE
 from arbor.models.json_text import storable
+from arbor.quotations import counted
 
 # Characters of a dropped value that are shown, the most values listed one by one, and characters of an id.
 SHOWN_LENGTH = 200
@@ -50,21 +52,25 @@ class ReplyReader:
     def __init__(self) -> None:
         self.repairs: list[str] = []
         self._listed: list[Dropped] = []
-        self._unlisted = 0
+        #: The reasons of the items beyond `MAX_LISTED`, with their numbers.
+        self._unlisted: Counter[str] = Counter()
 
     @property
     def dropped(self) -> tuple[Dropped, ...]:
-        """Return the dropped items; beyond `MAX_LISTED`, the last one counts the rest."""
+        """Return the dropped items; beyond `MAX_LISTED`, the last one counts the rest by their reasons."""
         if not self._unlisted:
             return tuple(self._listed)
-        count = "1 further item was" if self._unlisted == 1 else f"{self._unlisted} further items were"
-        return (*self._listed, Dropped(path="", value="", reason=f"{count} dropped"))
+        count = counted(self._unlisted.total(), "further item was", "further items were")
+        reasons = "; ".join(
+            f"{reason} ({number:,})" for reason, number in self._unlisted.most_common(MAX_LISTED)
+        )
+        return (*self._listed, Dropped(path="", value="", reason=f"{count} dropped: {reasons}"))
 
     def drop(self, path: str, value: Any, reason: str) -> None:
         if len(self._listed) < MAX_LISTED:
             self._listed.append(Dropped(path=path, value=show(value), reason=reason))
         else:
-            self._unlisted += 1
+            self._unlisted[reason] += 1
 
     def add_repair(self, repair: str) -> None:
         if repair not in self.repairs:
@@ -97,7 +103,7 @@ class ReplyReader:
         for index, item in enumerate(value):
             if len(accepted) == most:
                 left = value[index:]
-                count = "1 is" if len(left) == 1 else f"{len(left)} are"
+                count = counted(len(left), "is", "are")
                 self.drop(f"{path}[{index}]", left, f"at most {most} are taken; {count} left over")
                 break
             try:

@@ -28,7 +28,7 @@ _STILL = "You are still in the same heartbeat."
 _TAKEN = "What you said under the other keys of your last answer has been taken: do not say it again."
 _OTHERS_TAKEN = "What is not listed above as not taken has been taken: do not say that again."
 _ANSWER = "Answer with the JSON object only; an answer without actions ends this heartbeat."
-#: The most dropped items that the next prompt lists, and the characters of each reason.
+#: The most dropped items whose reasons the next prompt lists, and the characters of each reason.
 MAX_DROPPED = 8
 DROPPED_LENGTH = 300
 
@@ -83,8 +83,9 @@ def _dropped_text(dropped: Sequence[Dropped], nonce: str) -> str:
     if not dropped:
         return ""
     entries = [line(item.in_words, DROPPED_LENGTH) for item in dropped[:MAX_DROPPED]]
-    if len(dropped) > MAX_DROPPED:
-        entries.append(f"and {len(dropped) - MAX_DROPPED} more")
+    if others := dropped[MAX_DROPPED:]:
+        names = ", ".join(item.path or item.reason for item in others)
+        entries.append(line(f"and {len(others)} more: {names}", SUMMARY_LENGTH))
     return f"## What was not taken of your last answer\n{Data(nonce).block(entries)}\n\n"
 
 

@@ -49,7 +49,7 @@ from arbor.memory.importance import appraise
 from arbor.memory.trust import max_trust
 from arbor.memory.values import HEARTBEATS_SESSION, ROLE_LENGTH, MemoryType, NewMemory, Retention
 from arbor.pipeline.engine import NodeResult, Steps
-from arbor.quotations import close_quotes, quoted, shorten
+from arbor.quotations import close_quotes, counted, quoted, shorten
 from arbor.selves.emotions import total_valence
 from arbor.values import replace
 from arbor.workflows.delegation import remembered_delegation
@@ -226,7 +226,7 @@ def record(heartbeat: HeartbeatState) -> Steps[HeartbeatState]:
     notes = len(heartbeat.reply_or_empty.memory_notes)
     return NodeResult(
         state=heartbeat,
-        changed=(f"remembered the heartbeat and {notes} {'note' if notes == 1 else 'notes'}",),
+        changed=(f"remembered the heartbeat and {counted(notes, 'note')}",),
     )
 
 
@@ -377,7 +377,7 @@ def nop(heartbeat: HeartbeatState) -> NodeResult[HeartbeatState]:
     budget = heartbeat.budget
     if budget.kind is BudgetKind.TICKS:
         heartbeat = heartbeat.with_state(**budget.settle(max(0.0, heartbeat.situation.energy - 1), rests=0))
-    reason = f"{nops} {'heartbeat' if nops == 1 else 'heartbeats'} in a row without a usable reply"
+    reason = f"{counted(nops, 'heartbeat')} in a row without a usable reply"
     heartbeat = with_invalid_replies_noticed(heartbeat, nops=nops)
     heartbeat = heartbeat.with_effects(nop=True, dormant=reason if nops >= NOPS_TO_DORMANCY else "")
     return NodeResult(state=replace(heartbeat, nops=nops), changed=(reason,))

@@ -40,6 +40,7 @@ from arbor.heartbeat.tiers import ThinkTier, models_of, tier_of
 from arbor.models.handles import is_reflex
 from arbor.models.ports import CallPurpose, ModelRequest, PromptMessage
 from arbor.pipeline.engine import NodeOutcome, NodeResult, Steps
+from arbor.quotations import counted
 from arbor.values import replace
 
 #: Errors after which another model may answer.
@@ -225,7 +226,7 @@ def parse(heartbeat: HeartbeatState) -> NodeResult[HeartbeatState]:
             heartbeat,
             invalid_replies=tries,
             unreadable=str(error),
-            failure=f"no usable reply in {tries} {'try' if tries == 1 else 'tries'}: {error}",
+            failure=f"no usable reply in {counted(tries, 'try', 'tries')}: {error}",
         )
         return NodeResult(state=unreadable, outcome=NodeOutcome.RETRY)
     dropped_paths = [item.path for item in parsed.dropped]

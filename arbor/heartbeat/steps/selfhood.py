@@ -20,7 +20,7 @@ from arbor.heartbeat.state import HeartbeatState
 from arbor.heartbeat.views import ProposalView
 from arbor.ids import read_id
 from arbor.pipeline.engine import NodeResult, Steps
-from arbor.quotations import shorten
+from arbor.quotations import counted, shorten
 from arbor.selves.proposals import (
     MAX_EVIDENCE,
     MIN_INSIGHT,
@@ -59,7 +59,7 @@ def consolidate(heartbeat: HeartbeatState) -> Steps[HeartbeatState]:
         ("fell out of the queue", outcome.expired),
     )
     if deleted := outcome.deleted_experiences:
-        changed.append(f"deleted {deleted} old {'experience' if deleted == 1 else 'experiences'}")
+        changed.append(f"deleted {counted(deleted, 'old experience')}")
     return NodeResult(
         state=heartbeat.with_situation(proposals=shown[:PROPOSALS_SHOWN]), changed=tuple(changed)
     )

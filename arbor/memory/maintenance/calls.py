@@ -126,7 +126,7 @@ def maintenance_request(
     shown = list(_entries(memories))
     left = len(memories) - len(shown)
     head = f"The mark of this message is {nonce}."
-    note = f"\n{left} of the {len(memories)} memories are not shown." if left else ""
+    note = f"\nNot shown: {left} of the {len(memories)} memories." if left else ""
     body = f"{head}{note}\n{Data(nonce).block(shown)}"
     rules = [
         {"text": memory.text, "role": memory.role, "type": memory.type, "person": memory.person}
@@ -174,7 +174,7 @@ def left_out_of_prompt(memories: Sequence[Excerpt]) -> tuple[str, ...]:
     room, shown = _layout(memories)
     notes = []
     if left := len(memories) - len(shown):
-        notes.append(f"prompt: {left:,} of the {len(memories):,} memories are not shown")
+        notes.append(f"prompt: not shown: {left:,} of the {len(memories):,} memories")
     if cut := [str(position + 1) for position in shown if len(_shown_text(memories[position])) > room]:
         shown_list = ", ".join(cut[:20]) + (f" and {len(cut) - 20:,} more" if len(cut) > 20 else "")
         notes.append(f"prompt: shown only to the first {room:,} characters: memory {shown_list}")

@@ -12,7 +12,7 @@ from arbor.memory.text.extraction import EXTRACTED_NAME_LENGTH, MAX_CONCEPTS, Ex
 from arbor.memory.text.facts import FACT_LENGTH, MAX_FACTS, names_secret
 from arbor.memory.text.summary import SUMMARY_LENGTH
 from arbor.models.json_text import UnreadableObject, find_objects, storable
-from arbor.quotations import first_lines
+from arbor.quotations import counted, first_lines
 
 #: The longest summary and the longest reply that are accepted.
 LONGEST_SUMMARY = 2_000
@@ -69,7 +69,9 @@ def read_concepts(text: str, *, count: int) -> Answers[tuple[ExtractedConcept, .
         if unique or not concepts:
             by_memory[place] = unique[:MAX_CONCEPTS]
     if not by_memory:
-        raise ReplyInvalid(f'"memories" must list each of the {count} memories with its "concepts"')
+        raise ReplyInvalid(
+            f'"memories" must have {counted(count, "entry", "entries")}, each with the "concepts" of a memory'
+        )
     return Answers(by_memory, first_lines(dropped, MAX_REASONS))
 
 
@@ -124,7 +126,7 @@ def read_scores(text: str, *, count: int) -> Answers[float]:
             dropped.append(f"memory {place + 1}: an importance is a number from 0 to 1, got {_quote(score)}")
     if not by_memory:
         raise ReplyInvalid(
-            f'"scores" must list each of the {count} memories with an "importance" from 0 to 1'
+            f'"scores" must have {counted(count, "entry", "entries")}, each with the "importance" of a memory from 0 to 1'
         )
     return Answers(by_memory, first_lines(dropped, MAX_REASONS))
 

@@ -23,8 +23,8 @@ _MIN_WORD_LENGTH = 3
 _NAME_LENGTH = 200
 NO_KEYWORDS = "(no words)"
 _ID = re.compile(r"\b[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\b")
-# The path of a dropped item, such as `goal_updates[0].progress`.
-_PATH = re.compile(r"\b[a-z_]+\[\d+\][\w.\[\]]*")
+#: The path of a dropped item, such as `goal_updates[0].progress`.
+DROPPED_PATH = re.compile(r"\b[a-z_]+\[\d+\][\w.\[\]]*")
 #: The beginning of the narratives of an agent's heartbeats (`arbor.heartbeat.steps.records`), and the stems of their fixed phrases.
 _NARRATIVE = re.compile(r"Heartbeat \d+\. ")
 NARRATIVE_FRAME = frozenset(
@@ -92,7 +92,7 @@ def _forms(text: str) -> dict[str, Counter[str]]:
     """Return the words of a text by their common term, without stop words, short words, ids, and the paths and fixed phrases of narratives."""
     frame, text = frozenset[str](), _ID.sub(" ", text[:READ_CHARACTERS])
     if _NARRATIVE.match(text):
-        frame, text = NARRATIVE_FRAME, _PATH.sub(" ", text)
+        frame, text = NARRATIVE_FRAME, DROPPED_PATH.sub(" ", text)
     words_by_term: dict[str, Counter[str]] = defaultdict(Counter)
     for word in words_of(text):
         short = word.isascii() and len(word) < _MIN_WORD_LENGTH

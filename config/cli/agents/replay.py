@@ -19,6 +19,7 @@ from apps.tenants.scope import tenant_transaction
 from arbor.heartbeat.decision import Decision
 from arbor.heartbeat.replay import Replay
 from arbor.heartbeat.replay import replay as replay_heartbeat
+from arbor.quotations import counted
 from config.cli.kit.declarations import ExitCode, Output
 from config.cli.kit.lookup import find_in_tenant, tenant_of_row
 from config.cli.kit.output import table
@@ -63,11 +64,7 @@ def _as_json(recorded: ReplayInput, result: Replay, other: OtherModelDecision | 
 def _render(recorded: ReplayInput, result: Replay, other: OtherModelDecision | None) -> RenderableType:
     head = f"heartbeat {recorded.number} of [bold]{escape(recorded.agent)}[/bold], decided again: "
     count = len(result.differences)
-    verdict = (
-        "[green]the same[/green]"
-        if result.is_same
-        else f"[red]{count} difference{'' if count == 1 else 's'}[/red]"
-    )
+    verdict = "[green]the same[/green]" if result.is_same else f"[red]{counted(count, 'difference')}[/red]"
     parts: list[RenderableType] = [Text.from_markup(head + verdict)]
     for difference in result.differences:
         parts += [Text(f"\n{difference.where}", "bold"), _color_diff(difference.diff)]

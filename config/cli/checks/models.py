@@ -26,7 +26,7 @@ from arbor.models.handles import is_reflex
 from arbor.models.windows import MAX_RATIO
 from arbor.quotations import counted
 from arbor.sealing import MasterKeys, SealedRecord
-from config.cli.checks.finding import Finding, fail, ok, warn
+from config.cli.checks.finding import Finding, fail, name_first, ok, warn
 
 #: The most embedding models, besides that of the settings, whose embedders are tried.
 _MODELS_TRIED = 5
@@ -138,7 +138,7 @@ def check_minds() -> Finding:
             "set its key or address again (ARBOR_EMBEDDING_URLS), or run `arbor memory reembed`",
         )
     agents = sum(other.agents for other in others)
-    models = ", ".join(str(other.model) for other in others[:_MODELS_TRIED])
+    models = name_first([str(other.model) for other in others], most=_MODELS_TRIED)
     return warn(
         "minds",
         f"{_agents(agents, 'uses', 'use')} another embedding model: {models}",
@@ -150,8 +150,8 @@ def check_backlog() -> Finding:
     """Check the texts that wait for a vector, and that no embedder fails."""
     backlog = embedding_backlog()
     minutes = backlog.oldest.total_seconds() / 60
-    wait = "text waits" if backlog.waiting == 1 else "texts wait"
-    waiting = f"{backlog.waiting:,} {wait} for a vector, the oldest for {minutes:.0f} min"
+    wait = counted(backlog.waiting, "text waits", "texts wait")
+    waiting = f"{wait} for a vector, the oldest for {minutes:.0f} min"
     faults = embedders.embedder_faults()
     if faults:
         worst = faults[0]
@@ -166,7 +166,7 @@ def check_backlog() -> Finding:
 
 
 def _agents(number: int, one: str, several: str) -> str:
-    return f"{counted(number, 'agent')} {one if number == 1 else several}"
+    return counted(number, f"agent {one}", f"agents {several}")
 
 
 def _milliseconds(check: embedders.EmbedderCheck) -> str:

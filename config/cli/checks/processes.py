@@ -10,7 +10,7 @@ from kombu import Connection
 from kombu.exceptions import OperationalError as BrokerError
 
 from apps import web
-from apps.contacts.services.outbox import installation_figures
+from apps.contacts.services.outbox import MAX_COUNTED, installation_figures
 from apps.fleet.history import history_sizes
 from apps.heartbeats.services.processes import SILENT_AFTER, living_processes
 from apps.memories.services.jobs.health import read_health
@@ -67,9 +67,10 @@ def check_outbox() -> Finding:
     """Check that the messages of agents are delivered."""
     figures = installation_figures()
     if figures.failed:
+        at_least = "at least " if figures.failed >= MAX_COUNTED else ""
         return warn(
             "outbox",
-            f"{counted(figures.failed, 'message')} of agents {'was' if figures.failed == 1 else 'were'} not delivered",
+            f"{at_least}{counted(figures.failed, 'message of agents was', 'messages of agents were')} not delivered",
             "see `arbor contact outbox list --status failed`; then retry or cancel each",
         )
     if figures.oldest_due_s > _OUTBOX_BEHIND_S:

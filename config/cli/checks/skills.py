@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from apps.knowledge.services.global_skills import compare_global_skills
+from arbor.quotations import counted
 from config.cli.checks.finding import Finding, name_first, ok, warn
 
 #: The most agents that a finding names.
@@ -23,7 +24,7 @@ def check_skills() -> Finding:
     if not faults:
         return ok(
             "skills",
-            "1 global skill is loaded" if found.loaded == 1 else f"{found.loaded} global skills are loaded",
+            counted(found.loaded, "global skill is loaded", "global skills are loaded"),
         )
     return warn(
         "skills",

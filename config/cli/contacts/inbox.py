@@ -8,6 +8,7 @@ from apps.contacts.models import OutboxMessage
 from apps.contacts.services.inbox import COUNTED_AT_MOST, count_unread, inbox, mark_read
 from apps.fleet.contact import answer_message
 from apps.tenants.scope import tenant_transaction
+from arbor.quotations import bounded
 from config.cli.kit.columns import OutputColumn, columns_for, listing, row_to_dict
 from config.cli.kit.declarations import Output
 from config.cli.kit.lookup import find_in_tenant, tenant_of_row
@@ -35,14 +36,13 @@ def list_inbox(agent: ChosenAgent | None, *, unread: bool, limit: int, tenant_sl
         messages = inbox(agent_id=agent_id, unread=unread)
         shown = list(messages.select_related("agent", "tenant")[:limit])
         waiting = count_unread(agent_id=agent_id)
-    counted = f"{waiting} or more" if waiting == COUNTED_AT_MOST else str(waiting)
     return listing(
         "messages",
         shown,
         columns_for(INBOX_COLUMNS, one_tenant=tenant is not None),
         about={"unread": waiting},
         empty="Nothing here. Agents write when something is worth your attention.",
-        title=f"{counted} unread" if waiting else None,
+        title=f"{bounded(waiting, COUNTED_AT_MOST)} unread" if waiting else None,
     )
 
 

@@ -49,7 +49,7 @@ def list_outbox(
         columns_for(OUTBOX_COLUMNS, one_tenant=tenant is not None),
         about={"waiting": figures.waiting, "failed": figures.failed},
         empty="No messages.",
-        title=f"{figures.waiting} waiting, {figures.failed} failed",
+        title=figures.in_words,
     )
 
 

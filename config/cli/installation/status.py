@@ -12,7 +12,10 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from apps.contacts.services import outbox
 from apps.heartbeats.services.reports.status import fleet_status
+from apps.memories.services.jobs import health as memory_health
+from arbor.quotations import bounded, counted
 from config.cli.kit.output import console, json_of
 from config.environment import data_dir, server_urls
 from config.supervisor.run_folder import RunFolder
@@ -65,7 +68,7 @@ def _render(state: dict[str, Any]) -> RenderableType:
     table.add_row("now", _counts(heartbeats, "due", "queued", "running", "lost_leases") + _due(heartbeats))
     table.add_row("agents", _counts(state["agents"], *state["agents"]))
     table.add_row("noticed", _render_notices(state["notices"]))
-    table.add_row("backlogs", _counts(state["backlogs"], *state["backlogs"]))
+    table.add_row("backlogs", _backlogs(state["backlogs"]))
     table.add_row("outbox", _outbox(state["outbox"]))
     table.add_row("maintenance", _maintenance(state["maintenance"]))
     table.add_row("queues", _queues(state["queues"]))
@@ -94,12 +97,21 @@ def _counts(figures: dict[str, int], *names: str) -> str:
     return ", ".join(f"{figures[name]} {name.replace('_', ' ')}" for name in names)
 
 
+def _backlogs(figures: dict[str, int]) -> str:
+    # Pending calls are all counted; the other counts are those of the memory's health.
+    shown = {
+        name: f"{count:,}" if name == "pending_calls" else bounded(count, memory_health.MAX_COUNTED)
+        for name, count in figures.items()
+    }
+    return ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in shown.items())
+
+
 def _outbox(figures: dict[str, Any]) -> Text:
-    text = Text(f"{figures['waiting']} waiting")
+    text = Text(f"{bounded(figures['waiting'], outbox.MAX_COUNTED)} waiting")
     if figures["oldest_due_s"]:
         text.append(f", the oldest due for {figures['oldest_due_s']:g} s")
     if figures["failed"]:
-        text.append(f", {figures['failed']} failed", "red")
+        text.append(f", {bounded(figures['failed'], outbox.MAX_COUNTED)} failed", "red")
         text.append("\n  → arbor contact outbox list --status failed", "dim")
     return text
 
@@ -135,5 +147,5 @@ def _queues(listening: dict[str, int]) -> Text:
     text = Text()
     for name, count in listening.items():
         text.append(f"{name} ")
-        text.append(f"{count} {'worker' if count == 1 else 'workers'}  ", "" if count else "red")
+        text.append(f"{counted(count, 'worker')}  ", "" if count else "red")
     return text

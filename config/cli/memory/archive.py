@@ -108,4 +108,4 @@ def counted_memories(count: int) -> str:
 def skipped_note(memory_ids: list[Any], done: int, state: str) -> str:
     """Return a note about the memories that were not changed, because they were in this state already; empty if all were changed."""
     left = len(set(memory_ids)) - done
-    return f"; {left} {'was' if left == 1 else 'were'} {state}" if left else ""
+    return f"; {counted(left, 'was', 'were')} {state}" if left else ""

@@ -26,6 +26,7 @@ from arbor.memory.importance import OPERATOR
 from arbor.memory.relations import Relation
 from arbor.memory.trust import Source
 from arbor.memory.values import MemoryType
+from arbor.quotations import counted
 from config.cli.kit.declarations import Output
 from config.cli.kit.lookup import find_id, find_memories
 from config.cli.kit.tenancy import ChosenAgent, actor, audit_act, in_agent_transaction, with_agent
@@ -157,7 +158,7 @@ def record_practice(agent: ChosenAgent, *, memory_id: str, success: bool | None)
         "success_rate": round(practice.success_rate, 4),
     }
     times = practice.successes + practice.failures
-    return Output(value, text=f"It has worked out {practice.successes} of {times} times.")
+    return Output(value, text=f"It has worked out {practice.successes} of {counted(times, 'time')}.")
 
 
 @in_agent_transaction

@@ -17,6 +17,7 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
+from apps.agents.services.percepts import PERCEIVABLE_KINDS
 from apps.api.api import PATH, api
 from apps.api.routers.selves import AspectInput, BeliefInput
 from apps.tenants.models import Tenant
@@ -94,6 +95,16 @@ def test_a_text_of_the_documented_length_is_accepted(
     ]
     accepted = owner.post(f"/agents/{vega['id']}/{path}", {field: "a" * longest, **others})
     assert accepted.status_code < 300, accepted.content
+
+
+def test_the_document_lists_the_kinds_of_events_that_are_accepted(
+    owner: Caller, vega: dict[str, Any]
+) -> None:
+    kinds = json.loads(DOCUMENT.read_text())["components"]["schemas"]["PerceivableKind"]["enum"]
+    assert tuple(kinds) == PERCEIVABLE_KINDS
+    for kind in kinds:
+        answer = owner.post(f"/agents/{vega['id']}/events", {"text": "It rains.", "kind": kind})
+        assert (answer.status_code, answer.json()["kind"]) == (201, kind)
 
 
 def test_the_committed_document_is_up_to_date() -> None:

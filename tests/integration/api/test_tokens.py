@@ -11,12 +11,13 @@ import pytest
 from apps.access.models import ApiToken
 from apps.access.services import authenticate, create_token, revoke_token
 from apps.api.authentication import may_upload_documents, may_upload_seeds
+from apps.api.rates import RequestRate
 from apps.fleet.administration import suspend_tenant
 from apps.tenants.models import Role, Tenant
 from apps.tenants.scope import tenant_transaction
 from arbor.access import generate_token
 from arbor.clock import FrozenClock
-from arbor.errors import TokenRefused
+from arbor.errors import RateLimited, TokenRefused
 from tests.factories.users import UserFactory
 from tests.support.api import Caller, caller_of
 
@@ -131,3 +132,8 @@ def test_a_member_needs_a_role_and_keeps_the_earlier_one(tenant: Tenant, owner: 
     refused = owner.send("put", "/members/ann", {})
     assert (refused.status_code, "role" in refused.json()["detail"]) == (422, True)
     assert [member["role"] for member in owner.get("/members").json()["items"]] == ["operator"]
+
+
+def test_a_limit_of_one_request_is_written_in_the_singular() -> None:
+    with pytest.raises(RateLimited, match="a token may make 1 request a minute; try again in 9 s"):
+        RequestRate(most=1, left=0, wait_s=9).require_allowed()

@@ -1,4 +1,4 @@
-"""`arbor status` while `arbor up` prepares the database."""
+"""`arbor status` while `arbor up` prepares the database, and its counts."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from typing import Never
 import pytest
 from django.db import DatabaseError, DataError, IntegrityError, OperationalError, ProgrammingError
 
+from apps.contacts.services import outbox
+from apps.memories.services.jobs import health
 from config.cli.installation import status
 from config.environment import data_dir
 from config.supervisor.run_folder import RunFolder, write_private
@@ -69,3 +71,11 @@ def test_a_database_that_fails_after_its_preparation_is_named(
     break_database(monkeypatch, ProgrammingError('relation "heartbeats_heartbeat" does not exist'))
     with pytest.raises(ProgrammingError):
         arbor("status")
+
+
+def test_counts_that_stopped_at_their_limit_say_so(arbor: Arbor, monkeypatch: pytest.MonkeyPatch) -> None:
+    for limits in (health, outbox):
+        monkeypatch.setattr(limits, "MAX_COUNTED", 0)
+    shown = " ".join(arbor("status").out.split())
+    assert "0 or more unembedded memories, 0 or more expired memories, 0 pending calls" in shown
+    assert "outbox 0 or more waiting" in shown

@@ -106,6 +106,15 @@ def test_a_heartbeat_page_counts_spending_in_its_budgets_unit(viewer: Client, wo
         assert "3 → 2 ticks" in viewer.get(reverse(page)).content.decode(), page
 
 
+def test_a_heartbeat_page_counts_dropped_items_and_further_ones(viewer: Client, world: World) -> None:
+    dropped = [{"path": "actions[0]", "value": "0", "reason": "an action is an object"}]
+    further = {"path": "", "value": "", "reason": "9 further items were dropped: an action is an object (9)"}
+    for items, count in ((dropped, "1 item"), ([*dropped, further], "more than 1 item")):
+        with tenant_transaction(world.tenant.id):
+            heartbeat = HeartbeatFactory(agent=world.agent, dropped=items)
+        assert f"proposed, {count} of the reply not used" in shown(viewer, heartbeat)
+
+
 def test_a_skipped_heartbeat_has_no_number(viewer: Client, world: World) -> None:
     with tenant_transaction(world.tenant.id):
         heartbeat = HeartbeatFactory(status=HeartbeatStatus.SKIPPED, number=0)

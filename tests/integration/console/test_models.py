@@ -14,6 +14,7 @@ from django.urls import reverse
 from apps.agents.models import Agent
 from apps.audit.models import AuditEvent
 from apps.calls.models import ProviderKey
+from apps.console.pages.models import ModelsPage
 from apps.contacts.services.chat import exchange_turns, open_session
 from apps.fleet import tenant_models
 from apps.fleet.creation import create_agent
@@ -285,3 +286,13 @@ def test_a_stored_key_is_tried_again(owner: Client, provider: ProviderServer) ->
     provider.key = "another"
     assert "openai rejected the key: 401" in act(owner, "try", provider="openai")
     assert "this tenant has no key of &#x27;gemini&#x27;" in act(owner, "try", provider="gemini")
+
+
+def test_a_list_of_models_that_ended_early_says_so(
+    owner: Client, provider: ProviderServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tenant_models, "MAX_LISTED", 2)
+    monkeypatch.setattr(ModelsPage, "max_listed", 2)
+    page = connect(owner, provider)
+    assert "It lists at least 2 models." in page
+    assert ">2+</span>" in page

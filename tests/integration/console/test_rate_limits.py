@@ -36,7 +36,7 @@ def test_too_many_pages_of_a_person_are_refused(
     assert [owner.get(goals_page()).status_code for _ in range(4)] == [200, 200, 200, 429]
     refused = owner.get(goals_page())
     assert refused.headers["Retry-After"] == "20"
-    assert "at most 3 pages a minute" in refused.content.decode().lower()
+    assert "at most 3 pages a minute, a tenant 15" in refused.content.decode().lower()
     now[0] += 20
     assert [owner.get(goals_page()).status_code for _ in range(2)] == [200, 429]
 

@@ -28,8 +28,9 @@ def templates_of(world: World) -> dict[str, str]:
 
 
 def test_a_fault_is_shown_with_its_line(operator: Client, world: World) -> None:
-    text = OUTLINE.replace("actions: [recall,", "actions: [fly,")
-    line = text.splitlines().index(next(line for line in text.splitlines() if "fly" in line)) + 1
+    # A line separator ends a line for Python and YAML, but not in an editor.
+    text = OUTLINE.replace("actions: [recall,", "actions: [fly,").replace("---\n", "---\n#\u2028#\n", 1)
+    line = 1 + text[: text.index("actions: [fly,")].count("\n")
     page = post(operator, text, "save").content.decode()
     assert f'data-line="{line}"' in page
     assert "unknown action &#x27;fly&#x27;" in page

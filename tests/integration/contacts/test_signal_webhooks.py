@@ -151,7 +151,7 @@ def test_a_receiver_that_is_gone_pauses_its_webhook(
     assert not reload(webhook).active
     with tenant_transaction(agent.tenant_id):
         assert AuditEvent.objects.filter(
-            message__startswith="paused the webhook ops after a failed request: "
+            message__startswith="paused the webhook ops after 1 failed request: "
         )
     with pytest.raises(TransitionIllegal, match="resume it first"):
         resend(deliveries_of(webhook)[0])

@@ -16,6 +16,7 @@ from apps.audit.models import AuditAction, AuditEvent
 from apps.contacts.models import ChatSession
 from apps.contacts.services.chat import answer_turn, open_session
 from apps.fleet.identities import suspend_identity
+from apps.fleet.lifecycle import destroy_agent
 from apps.heartbeats.services.calls.calls import execute_call
 from apps.heartbeats.services.inline import run_heartbeat_now
 from apps.heartbeats.services.processes import fleet_model
@@ -150,7 +151,7 @@ class TestContacts:
         assert (message["status"], message["due_now"]) == ("active", False)
 
     def test_an_event_cannot_be_a_message_of_a_user(self, client: InProcessClient) -> None:
-        with pytest.raises(ToolFailed, match="environment, interrupt, error"):
+        with pytest.raises(ToolFailed, match="'environment', 'interrupt' or 'error'"):
             client.tool("notify_agent", event="Hello.", kind="user_message")
 
 
@@ -228,6 +229,17 @@ class TestAccess:
                 client.tool("recall", query="x", agent=name)
         with pytest.raises(ToolFailed, match="say which agent is meant: agent is one of Ada, Bea"):
             InProcessClient(tenant=tenant).tool("recall", query="x")
+
+    def test_a_server_of_a_destroyed_agent_says_so(
+        self, tenant: Tenant, agent: Agent, new_agent: Any
+    ) -> None:
+        bea = new_agent(tenant, name="Bea")
+        client = InProcessClient(tenant=tenant, only_agent=bea.id)
+        with tenant_transaction(tenant.id):
+            destroy_agent(agent_id=bea.id, confirm="Bea", actor=ACTOR)
+        for named in ({}, {"agent": "Bea"}, {"agent": "Ada"}):
+            with pytest.raises(ToolFailed, match="the only agent that this server serves was destroyed"):
+                client.tool("recall", query="x", **named)
 
     def test_agents_of_other_tenants_do_not_exist(
         self, client: InProcessClient, other_tenant: Tenant, new_agent: Any

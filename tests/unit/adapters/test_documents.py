@@ -109,7 +109,9 @@ def test_text_is_decoded_and_split_at_blank_lines() -> None:
         b"pages: !!int ''",
         b"done: !!bool x",
         b"a: [b",
-        b"title: 0x" + b"f" * 5_000,
+        b"title: ~",
+        b"title: [a]",
+        b"about: {title: no}",
     ],
 )
 def test_front_matter_that_is_no_yaml_costs_only_the_title(front_matter: bytes) -> None:
@@ -121,6 +123,21 @@ def test_a_title_of_nested_references_is_not_expanded() -> None:
     levels = [f"{name}: &{name} [{', '.join([f'*{inner}'] * 9)}]" for inner, name in pairwise("abcdefgh")]
     front_matter = "\n".join(["a: &a x", *levels, "title: *h"])
     assert read(DocumentKind.MARKDOWN, f"---\n{front_matter}\n---\nThirty.".encode()).title == ""
+
+
+@pytest.mark.parametrize("title", ["1.50", "yes", "2024-13-45", "0x" + "f" * 5_000])
+def test_a_title_is_read_as_written(title: str) -> None:
+    document = read(
+        DocumentKind.MARKDOWN, f"---\nabout: {{title: no}}\ntitle: {title}\n---\nThirty.".encode()
+    )
+    assert document.title == title
+
+
+def test_merged_keys_before_a_title_are_not_expanded() -> None:
+    # Each line doubles the keys that a constructor would merge: 2^40 in the end.
+    levels = [f"a{level}: &a{level} {{<<: [*a{level - 1}, *a{level - 1}]}}" for level in range(1, 40)]
+    front_matter = "\n".join(["a0: &a0 {x: 1}", *levels, "title: Days"])
+    assert read(DocumentKind.MARKDOWN, f"---\n{front_matter}\n---\nThirty.".encode()).title == "Days"
 
 
 @pytest.mark.parametrize("kind", [DocumentKind.HTML, DocumentKind.MARKDOWN])

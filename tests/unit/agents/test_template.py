@@ -214,6 +214,11 @@ def test_wrapped_paragraphs_are_joined_but_not_lists_or_code() -> None:
         (with_change("version: \"1\"", "version: 1.0", within=MINIMAL), "line 3, version: must be text, got 1.0; put it in"),
         (with_change("version: \"1\"", "version: 2024-01-02", within=MINIMAL), "line 3, version: is read as a date; put it"),
         (with_change("name: Small\n", "name: Small\nname: Two\n", within=MINIMAL), "line 3, name: is given twice; keep one"),
+        (with_change("name: Small\n", "name: Small  # \u2028\x85# \nname: Two\n", within=MINIMAL), "line 3, name: is given twice; keep one"),
+        (with_change("name: Small\n", "name: Small  # \u2028# \nversion: 'a", within=MINIMAL), "the front matter is not valid YAML: found unexpected"),
+        (with_change("name: Small\n", "name: @\n", within=MINIMAL), "found character '@' that cannot start any token"),
+        # The loader in Python, which names the character, would need seconds.
+        (with_change("name: Small\n", f"name: [{'a, ' * 5_000}@", within=MINIMAL), "found character that cannot start any token"),
         (with_change("name: Small\n", "", within=MINIMAL), "line 2, name: is required"),
         (with_change("name: Small\n", "name: no way\n", within=MINIMAL), "line 2, name: must be a letter, then up to 63"),
         (with_change("character: {name: Small}\n", "", within=MINIMAL), "line 2, character: is required"),

@@ -9,7 +9,8 @@ import click
 import pytest
 from rich.text import Text
 
-from arbor.quotations import counted
+from apps.contacts.services.outbox import MAX_COUNTED, OutboxFigures
+from arbor.quotations import bounded, counted
 from config.cli.agents.trace import goal_line
 from config.cli.kit.output import print_note, show, stamp, table
 from config.cli.main import cli, main
@@ -112,3 +113,9 @@ def test_json_writes_moments_in_one_form(
 def test_a_change_of_a_goal_without_a_text_is_named_by_its_kind() -> None:
     change = {"title": "Map the river", "kind": "completed", "change": ""}
     assert goal_line(change) == "Map the river: completed"
+
+
+def test_a_count_that_stopped_at_its_limit_says_so() -> None:
+    assert [bounded(number, 1_000) for number in (0, 999, 1_000)] == ["0", "999", "1,000 or more"]
+    figures = OutboxFigures(waiting=3, oldest_due_s=0, failed=MAX_COUNTED)
+    assert figures.in_words == "3 waiting, 100,000 or more failed"

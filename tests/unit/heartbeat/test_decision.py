@@ -207,7 +207,7 @@ def test_the_number_of_actions_is_limited() -> None:
 
     assert [decision.runs for decision in decisions] == [True] * 10 + [False] * 2
     assert decisions[10].verdict is DecisionVerdict.TOO_MANY
-    assert decisions[10].reason == "at most 10 actions run in one round trip"
+    assert decisions[10].reason == "a round trip has at most 10 actions"
 
 
 def test_a_permitted_action_has_complete_and_clean_parameters() -> None:

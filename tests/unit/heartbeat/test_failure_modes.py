@@ -260,7 +260,7 @@ def test_doing_nothing_in_any_mode_is_a_loop() -> None:
 
 
 @pytest.mark.parametrize("mode", Mode)
-def test_stock_phrases_are_ignored_in_comparing_narratives(mode: Mode) -> None:
+def test_stock_phrases_and_paths_are_ignored_in_comparing_narratives(mode: Mode) -> None:
     unknown = ActionResult(
         index=0, action="fog", outcome=ActionOutcome.UNKNOWN, summary="without effect: fog"
     )
@@ -269,7 +269,7 @@ def test_stock_phrases_are_ignored_in_comparing_narratives(mode: Mode) -> None:
         Reply(thinking="Fog", concerns=["Fog"]),
         [unknown],
         [],
-        dropped=[Dropped(path="", value="", reason="fog")],
+        dropped=[Dropped(path="goal_updates[0].progress", value="", reason="fog")],
     )
     assert stems_of(distinct_words(empty)) - NARRATIVE_FRAME == {"fog"}
 

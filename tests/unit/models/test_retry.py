@@ -47,7 +47,7 @@ def test_retry_after_is_a_lower_bound_of_the_wait(roll: float, wait_s: float) ->
 @pytest.mark.parametrize(
     ("error", "attempt", "remaining_s", "reason"),
     [
-        (ModelUnavailable(), 4, 100.0, "4 of 4 attempts are used"),
+        (ModelUnavailable(), 4, 100.0, "attempt 4 was the last of 4"),
         (ModelUnavailable(), 1, 1.4, "back-off of 0.5 s does not fit in the 1.4 s left"),
         (
             ModelUnavailable(retry_after_s=120.0),

@@ -229,6 +229,13 @@ def test_a_changed_graph_is_loaded_or_refused(data: st.DataObject) -> None:
     assert graph.nodes[graph.start].kind is PipelineNodeKind.START
 
 
+@pytest.mark.parametrize("statement", ["a;", '"', "{}"])
+def test_a_text_of_countless_statements_is_refused(statement: str) -> None:
+    (fault,) = faults_of(f"digraph g {{ {statement * (16_000 // len(statement))} }}")
+
+    assert fault.endswith("a pipeline has at most 2,000 statements")
+
+
 def test_many_threads_can_load_at_the_same_time() -> None:
     texts = [f"{HEAD} a{i} [type=work]; start -> a{i} -> done }}" for i in range(8)]
     loaded: list[Graph] = []

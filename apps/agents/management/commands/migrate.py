@@ -13,6 +13,7 @@ from apps.agents.services.authority import refuse_other_master_key
 from apps.tenants.protection import protect
 from apps.tenants.scope import OWNER
 from arbor.errors import ArborError
+from arbor.quotations import counted
 
 
 class Command(migrate.Command):
@@ -43,7 +44,7 @@ class Command(migrate.Command):
         new = protect()
         connections[OWNER].close()
         if new and options["verbosity"] > 0:
-            tables = "1 new table" if len(new) == 1 else f"{len(new)} new tables"
+            tables = counted(len(new), "new table")
             self.stdout.write(f"  Protected {tables}: {', '.join(sorted(new))}")
 
 

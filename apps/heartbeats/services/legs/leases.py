@@ -36,6 +36,7 @@ from arbor.errors import ToolInterrupted
 from arbor.heartbeat.needs import EndedCall
 from arbor.ids import uuid7
 from arbor.models.ports import CallPurpose
+from arbor.quotations import counted
 
 _CALL_ENDED = (CallStatus.COMPLETE, CallStatus.FAILED)
 
@@ -203,7 +204,7 @@ def _resolve(
         _skip(lease, reason=f"the agent is {agent.status}")
         return None
     if lease.attempts >= settings.ARBOR_MAX_ATTEMPTS:
-        workers = "1 worker was" if lease.attempts == 1 else f"{lease.attempts} workers were"
+        workers = counted(lease.attempts, "worker was", "workers were")
         reason = f"given up after {workers} lost while it ran"
         end_unloaded(_leased(agent, heartbeat, lease), reason=reason)
         return None
@@ -316,8 +317,7 @@ def _record_missed(lease: Lease, clock: Clock) -> None:
     interval = timedelta(seconds=lease.interval_s)
     missed = int((clock.now() - lease.slot_at) / interval)
     if missed:
-        heartbeats = "heartbeat" if missed == 1 else "heartbeats"
-        reason = f"{missed} {heartbeats} fell due before this one could begin; run as one"
+        reason = f"{counted(missed, 'heartbeat')} fell due before this one could begin; run as one"
         _record_skipped(lease, slot_at=lease.slot_at + interval, reason=reason)
 
 

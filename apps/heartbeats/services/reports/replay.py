@@ -29,6 +29,7 @@ from arbor.models.handles import Handle, is_reflex
 from arbor.models.ports import CallPurpose, ModelReply, ModelRequest
 from arbor.models.token_estimates import estimate_tokens
 from arbor.models.windows import window_of
+from arbor.quotations import counted
 from arbor.selves.boundaries import DEFAULT_BOUNDARIES
 from arbor.selves.boundary_check import boundaries_in_force
 
@@ -151,7 +152,7 @@ def _read_situation(heartbeat: Heartbeat) -> Situation:
         return Situation.model_validate(heartbeat.situation)
     except ValidationError as error:
         faults = error.errors(include_url=False, include_input=False)
-        count = "1 fault" if len(faults) == 1 else f"{len(faults)} faults"
+        count = counted(len(faults), "fault")
         first = ".".join(str(part) for part in faults[0]["loc"])
         raise Invalid(
             f"heartbeat {heartbeat.id} was recorded by another version of Arbor, which this version cannot read"

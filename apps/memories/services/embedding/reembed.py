@@ -37,6 +37,7 @@ from arbor.embedding.ports import Vectors
 from arbor.errors import AlreadyExists, EmbeddingFailed
 from arbor.memory.detail_text import indexed_terms
 from arbor.memory.values import MemoryStatus
+from arbor.quotations import counted
 
 log = structlog.get_logger(__name__)
 
@@ -307,7 +308,7 @@ def switch_model(
         action=AuditAction.OPERATOR_ACT,
         actor=actor,
         agent_id=agent_id,
-        message=f"moved {memories} memories from the embedding model {previous} to {model}",
+        message=f"moved {counted(memories, 'memory', 'memories')} from the embedding model {previous} to {model}",
         detail={"refused": refused, "left_to_backlog": left},
     )
     return ModelSwitch(memories=memories, refused=refused, left=left, seconds=time.perf_counter() - started)

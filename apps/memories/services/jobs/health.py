@@ -27,6 +27,7 @@ from arbor.memory.maintenance.health import (
     judge_metric,
     worst,
 )
+from arbor.quotations import bounded
 
 #: The count at which counting stops; higher counts would be judged in the same way.
 MAX_COUNTED = 20_000
@@ -225,7 +226,7 @@ def _ago(moment: datetime | None, now: datetime) -> float | None:
 
 
 def _describe(figure: Figure) -> str:
-    count = f"{figure.count:,}{' or more' if figure.count >= MAX_COUNTED else ''}"
+    count = bounded(figure.count, MAX_COUNTED)
     # The count comes last, because a title is a plural.
     if METRIC_RULES[figure.metric].by_age:
         return f"{figure.title}: {count} (the oldest for {_span(figure.judged)})"

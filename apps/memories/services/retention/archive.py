@@ -34,6 +34,7 @@ from arbor.errors import Invalid, LimitReached, NotFound, PermissionDenied
 from arbor.memory.content import check_text
 from arbor.memory.relations import GraphNodeKind
 from arbor.memory.values import MemoryStatus, Retention
+from arbor.quotations import counted
 from arbor.signals import SignalName, memory_data, signal
 
 #: The most memories of one call, so that transactions stay short and audit records can list all ids.
@@ -280,7 +281,7 @@ def _record(
             action=action,
             actor=actor,
             agent_id=agent_id,
-            message=f"{verb} {len(ids):,} {'memory' if len(ids) == 1 else 'memories'}: {reason.strip()}",
+            message=f"{verb} {counted(len(ids), 'memory', 'memories')}: {reason.strip()}",
             detail={"reason": reason.strip(), **of_agent},
         )
     name = _SIGNALS.get(action, SignalName.KNOWLEDGE_ARCHIVED)

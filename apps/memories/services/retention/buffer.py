@@ -47,6 +47,7 @@ from arbor.memory.forgetting import effective_importance
 from arbor.memory.recall.recall_request import check_query
 from arbor.memory.text.lexical import document_vector
 from arbor.memory.values import NewMemory
+from arbor.quotations import counted
 from arbor.signals import SignalName, memory_data, signal
 
 _MATTERING = Q(promoted_to=None) & (
@@ -189,12 +190,11 @@ def _row(agent_id: UUID, digest: bytes, item: NewBufferItem) -> dict[str, Any]:
 
 def record_cleared(agent_id: UUID, count: int, why: str) -> None:
     """Record items deleted from an agent's buffer in the audit log, with the reason."""
-    items = "item" if count == 1 else "items"
     record(
         action=AuditAction.BUFFER_CLEARED,
         actor=ACTOR,
         agent_id=agent_id,
-        message=f"deleted {count} buffer {items} {why}",
+        message=f"deleted {counted(count, 'buffer item')} {why}",
         detail={"count": count},
     )
 

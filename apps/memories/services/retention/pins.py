@@ -18,6 +18,7 @@ from apps.tenants.scope import current_tenant
 from arbor.errors import Invalid, LimitReached
 from arbor.memory.content import check_line
 from arbor.memory.values import MemoryStatus, Retention
+from arbor.quotations import counted
 from arbor.signals import SignalName, signal
 
 #: The most pinned memories of one agent: quotas cannot archive them.
@@ -128,7 +129,7 @@ def _record(by_agent: Mapping[UUID, Sequence[UUID]], *, verb: str, actor: str, r
             action=AuditAction.OPERATOR_ACT,
             actor=actor,
             agent_id=agent_id,
-            message=f"{verb} {len(ids):,} {'memory' if len(ids) == 1 else 'memories'}{why}",
+            message=f"{verb} {counted(len(ids), 'memory', 'memories')}{why}",
             detail={"memory_ids": [str(memory_id) for memory_id in ids], "reason": reason.strip()},
         )
     emit(

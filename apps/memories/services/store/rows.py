@@ -36,6 +36,7 @@ from arbor.memory.detail_text import indexed_terms
 from arbor.memory.duplicates import MAX_WORDINGS
 from arbor.memory.relations import GraphNodeKind, Relation
 from arbor.memory.values import Retention
+from arbor.quotations import counted
 from arbor.signals import Signal, SignalName, memory_data, signal
 
 #: The number of memories stored at once from which an agent's quotas are checked soon. Fewer, such as a heartbeat's, wait for
@@ -201,12 +202,12 @@ def _record_wordings_left_out(agent_id: UUID, left_out: dict[str, int]) -> None:
 
 
 def _record_unarchived(agent_id: UUID, unarchived: Sequence[UUID]) -> None:
-    memories = "memory" if len(unarchived) == 1 else "memories"
+    memories = counted(len(unarchived), "archived memory", "archived memories")
     record(
         action=AuditAction.MEMORIES_RESTORED,
         actor=_ACTOR,
         agent_id=agent_id,
-        message=f"restored {len(unarchived)} archived {memories}: the same was remembered again",
+        message=f"restored {memories}: the same was remembered again",
         detail={"memory_ids": [str(memory_id) for memory_id in unarchived]},
     )
 

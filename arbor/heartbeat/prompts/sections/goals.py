@@ -9,7 +9,7 @@ from arbor.goals.plans import PlanStatus
 from arbor.goals.values import GoalState, GoalType, feeling_word
 from arbor.heartbeat.situation import Situation
 from arbor.heartbeat.views import GoalView, IntentView, IssueView, PlanView, StepView
-from arbor.quotations import Data, line
+from arbor.quotations import Data, counted, line
 
 # The most entries that are shown; the text counts the others. The number of goals is from the origin of seed 000.
 SHOWN_QUEUED = 5
@@ -112,7 +112,7 @@ def _goal(goal: GoalView) -> Iterator[str]:
         f"{goal.fraction:.0%} done",
     ]
     if goal.effort:
-        details.append("1 heartbeat spent" if goal.effort == 1 else f"{goal.effort} heartbeats spent")
+        details.append(counted(goal.effort, "heartbeat spent", "heartbeats spent"))
     if feeling := feeling_word(goal.emotional_valence):
         details.append(feeling)
     details.extend(_relations_of(goal))

@@ -13,7 +13,7 @@ from arbor.heartbeat.views import (
     PublicationView,
     StepHandlerView,
 )
-from arbor.quotations import Data, line
+from arbor.quotations import Data, counted, line
 
 #: Requests for approval that are shown; the text counts the others.
 SHOWN_REQUESTS = 10
@@ -101,6 +101,6 @@ def _reason(reason: str) -> str:
 
 def _handler(handler: StepHandlerView) -> str:
     error = f"; the last failure: {line(handler.error, _REASON_LENGTH)}" if handler.error else ""
-    steps = "1 step" if handler.steps == 1 else f"{handler.steps} steps"
+    steps = counted(handler.steps, "step")
     tries = "1 try" if handler.tries == 1 else f"{handler.tries:g} tries"
     return f"{line(handler.name)}: completed {handler.completed} of {steps}, {tries} each{error}"

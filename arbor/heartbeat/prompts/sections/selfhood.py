@@ -17,7 +17,7 @@ from arbor.heartbeat.views import (
     PreferenceView,
     ProposalView,
 )
-from arbor.quotations import Data, line
+from arbor.quotations import Data, counted, line
 from arbor.selves.boundaries import BoundaryResponse
 from arbor.selves.boundary_check import at_least_words
 from arbor.selves.drives import GOAL_COMPLETED, RULES, SATISFACTION, Drive
@@ -171,7 +171,7 @@ def _proposal(proposal: ProposalView) -> str:
     aspect = f" ({proposal.aspect.replace('_', ' ')})" if proposal.aspect else ""
     times = "once" if proposal.deferrals == 1 else f"{proposal.deferrals} times"
     deferrals = f", put off {times}" if proposal.deferrals else ""
-    memories = "1 memory" if proposal.evidence == 1 else f"{proposal.evidence} memories"
+    memories = counted(proposal.evidence, "memory", "memories")
     evidence = f", {memories} for it" if proposal.evidence else ""
     return (
         f"[{proposal.id}] {proposal.kind}{aspect}, {proposal.confidence:.0%} sure{evidence}{deferrals}:"
@@ -182,7 +182,7 @@ def _proposal(proposal: ProposalView) -> str:
 def _peer(peer: PeerView) -> str:
     interests = f"; cares for {line(', '.join(peer.interests))}" if peer.interests else ""
     here = ", who has just written" if peer.present else ""
-    meetings = f"{peer.interactions} judged meeting{'s' if peer.interactions != 1 else ''}"
+    meetings = counted(peer.interactions, "judged meeting")
     return (
         f"{line(peer.name)}{here}: trust {peer.trust:.2f} after {meetings}, competence"
         f" {peer.competence:.2f}, reliability {peer.reliability:.2f}{interests}"

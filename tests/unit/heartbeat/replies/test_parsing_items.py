@@ -252,11 +252,12 @@ def test_an_unknown_key_is_listed() -> None:
     assert parsed.dropped[0].value == '[{"id": 1}]'
 
 
-def test_a_long_list_of_invalid_items_is_counted_not_copied() -> None:
+def test_a_long_list_of_invalid_items_is_counted_by_reason() -> None:
     parsed = parse({"actions": [0] * 10_000})
 
     assert len(parsed.dropped) == 51
-    assert parsed.dropped[-1].reason == "9950 further items were dropped"
+    reason = parsed.dropped[0].reason
+    assert parsed.dropped[-1].reason == f"9,950 further items were dropped: {reason} (9,950)"
 
 
 def test_a_single_item_over_a_limit_is_counted_in_the_singular() -> None:

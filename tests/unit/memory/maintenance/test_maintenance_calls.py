@@ -69,7 +69,7 @@ def test_no_name_of_a_speaker_can_pass_for_an_entry(field: str) -> None:
 def test_truncated_and_omitted_memories_are_counted() -> None:
     assert "… (cut)" in _request("x" * 5000).messages[0].content
     many = _request(*(f"memory {number}" for number in range(900))).messages[0].content
-    assert "600 of the 900 memories are not shown." in many
+    assert "Not shown: 600 of the 900 memories." in many
     assert "[1] memory 0" in many
     assert "[898] memory 897" in many
 
@@ -84,7 +84,7 @@ def test_memories_omitted_from_a_prompt_are_reported() -> None:
     assert left_out_of_prompt([Excerpt(text="x\n" * 500), Excerpt(text="x" + " " * 5000)]) == (
         "prompt: shown only to the first 1,200 characters: memory 1",
     )
-    assert left_out_of_prompt([Excerpt(text="a")] * 900) == ("prompt: 600 of the 900 memories are not shown",)
+    assert left_out_of_prompt([Excerpt(text="a")] * 900) == ("prompt: not shown: 600 of the 900 memories",)
 
 
 @given(st.lists(st.text(max_size=3_000), max_size=60))
