@@ -29,8 +29,7 @@ from arbor.authority.grants import action_resource
 from arbor.errors import Invalid, NotFound, SealBroken, ToolFailed
 from arbor.ids import uuid7
 from arbor.tools.names import PREFIX, action_of, check_server_name, is_tool_action, server_of
-from arbor.tools.ports import ToolServerAddress
-from arbor.tools.secrets import seal_server_secret, unseal_server_secret
+from arbor.tools.ports import SERVER_SECRETS, ToolServerAddress
 
 log = structlog.get_logger(__name__)
 
@@ -180,8 +179,8 @@ def address_of(server: ToolServer) -> ToolServerAddress:
     if not server.sealed_secret:
         return ToolServerAddress(url=server.url)
     try:
-        opened = unseal_server_secret(
-            server.sealed_secret, keys=master_keys(), tenant_id=server.tenant_id, server_id=server.id
+        opened = SERVER_SECRETS.unseal(
+            server.sealed_secret, keys=master_keys(), tenant_id=server.tenant_id, row_id=server.id
         )
     except SealBroken as error:
         raise ToolFailed(
@@ -206,7 +205,7 @@ def _sealed(server: ToolServer, secret: str) -> dict[str, object]:
     # A header has no other characters.
     if len(secret) > SECRET_LENGTH or not (secret.isascii() and secret.isprintable()):
         raise Invalid(f"a tool server's secret has at most {SECRET_LENGTH} printable ASCII characters")
-    return seal_server_secret(secret, keys=master_keys(), tenant_id=server.tenant_id, server_id=server.id)
+    return SERVER_SECRETS.seal(secret, keys=master_keys(), tenant_id=server.tenant_id, row_id=server.id)
 
 
 def _valid_url(url: str) -> str:

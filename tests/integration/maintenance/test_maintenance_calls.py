@@ -34,6 +34,7 @@ from arbor.memory.maintenance.replies import read_summary
 from arbor.models.handles import REFLEX_HANDLE
 from arbor.models.ports import ModelReply, ModelRequest, TextSink
 from arbor.models.usage import Usage
+from tests.factories.agents import AgentPolicyFactory
 from tests.integration.heartbeats.fleet import Fleet
 from tests.integration.heartbeats.heartbeat_runner import Script
 from tests.integration.maintenance.maintenance_setup import (
@@ -59,7 +60,7 @@ def test_no_maintenance_call_starts_without_daily_budget(
 ) -> None:
     scripted(SUMMARY)
     with tenant_transaction(agent.tenant_id):
-        policy = AgentPolicy.objects.create(tenant_id=agent.tenant_id, agent=agent, daily_tokens=limit)
+        policy = AgentPolicyFactory(agent=agent, daily_tokens=limit)
         today = datetime.now(UTC).date()
         DailyUsage.objects.create(tenant_id=agent.tenant_id, agent=agent, day=today, tokens=95)
         assert budget_status_of(agent.id).level is level
@@ -83,7 +84,7 @@ def test_no_maintenance_call_starts_without_daily_budget(
 
 def test_long_episodes_without_daily_budget_delay_no_short_one(agent: Agent, fleet: Fleet) -> None:
     with tenant_transaction(agent.tenant_id):
-        AgentPolicy.objects.create(tenant_id=agent.tenant_id, agent=agent, daily_tokens=0)
+        AgentPolicyFactory(agent=agent, daily_tokens=0)
     for number in range(SUMMARY_BATCH):
         remember_talk(agent, session=f"talk {number}")
     remember_talk(agent, *TALK[:SHORT_EPISODE], session="short")
@@ -96,7 +97,7 @@ def test_long_episodes_without_daily_budget_delay_no_short_one(agent: Agent, fle
 def test_a_call_by_rules_is_enqueued_without_daily_budget(agent: Agent, fleet: Fleet, settings: Any) -> None:
     settings.ARBOR_MAINTENANCE_MODEL = str(REFLEX_HANDLE)
     with tenant_transaction(agent.tenant_id):
-        AgentPolicy.objects.create(tenant_id=agent.tenant_id, agent=agent, daily_tokens=0)
+        AgentPolicyFactory(agent=agent, daily_tokens=0)
         assert budget_status_of(agent.id).level is BudgetLevel.HALT
     maintain_episodes()
     (lost,) = fleet.messages

@@ -39,12 +39,12 @@ from arbor.workflows.values import FIRST_LEG_DELAY, MAX_LEG_DELAY
 from tests.integration.heartbeats.fleet import Fleet
 from tests.integration.heartbeats.heartbeat_runner import Script
 from tests.integration.workflows.workflow_setup import (
-    current_run,
     define_workflow,
     graph_of,
     start_new_workflow,
     start_workflow,
 )
+from tests.support.rows import reload
 
 NOTE = 'a [type=note, text="{input.word}"]; start -> a -> done'
 DAILY = WorkflowSchedule(cron="0 7 * * *", zone="UTC", input={"word": "Rain"})
@@ -202,7 +202,7 @@ def test_the_sweep_starts_and_advances_runs_of_active_tenants(tenant: Tenant, ot
             WorkflowRun.objects.update(due_at=datetime.now(UTC) - timedelta(seconds=1))
         # The message of the run is lost.
         sweep_workflows()
-    assert current_run(run).status == "succeeded"
+    assert reload(run).status == "succeeded"
     with tenant_transaction(other_tenant.id):
         assert not WorkflowRun.objects.exists()
 
@@ -229,7 +229,7 @@ def test_a_leg_that_raises_does_not_stop_the_other_runs(
         assert advance_due_runs(tenant.id, clock=FrozenClock(datetime.now(UTC) + timedelta(days=1))) == 1
     failed = [line["run_id"] for line in logs if line["event"] == "workflow_leg_failed"]
     assert failed == [str(broken.id)]
-    assert (current_run(broken).leg, current_run(sound).status) == (0, "succeeded")
+    assert (reload(broken).leg, reload(sound).status) == (0, "succeeded")
 
 
 def test_a_leg_that_raises_is_tried_again_soon_then_later(
@@ -246,13 +246,13 @@ def test_a_leg_that_raises_is_tried_again_soon_then_later(
         delays = []
         for _ in range(3):
             advance_due_runs(tenant.id, clock=FrozenClock(now))
-            due_at = current_run(run).due_at
+            due_at = reload(run).due_at
             assert due_at is not None
             delays.append(due_at - now)
             now = due_at
     assert delays == [FIRST_LEG_DELAY, FIRST_LEG_DELAY * 2, FIRST_LEG_DELAY * 4]
     assert advance_due_runs(tenant.id, clock=FrozenClock(now)) == 1
-    ended = current_run(run)
+    ended = reload(run)
     assert (ended.status, ended.failed_legs) == ("succeeded", 0)
 
 
@@ -272,11 +272,11 @@ def test_failing_runs_do_not_hold_up_the_others(
     monkeypatch.setattr(sweep, "_BATCH", 2)
     now = datetime.now(UTC) + timedelta(minutes=1)
     assert [advance_due_runs(tenant.id, clock=FrozenClock(now)) for _ in range(3)] == [0, 1, 0]
-    assert current_run(begun[2]).status == "succeeded"
+    assert reload(begun[2]).status == "succeeded"
     # The cause of the failures is gone.
     failing.clear()
     assert advance_due_runs(tenant.id, clock=FrozenClock(now + MAX_LEG_DELAY)) == 2
-    assert {current_run(run).status for run in begun} == {"succeeded"}
+    assert {reload(run).status for run in begun} == {"succeeded"}
 
 
 def test_a_message_advances_no_run_of_a_suspended_tenant(
@@ -287,12 +287,12 @@ def test_a_message_advances_no_run_of_a_suspended_tenant(
     tenants = Tenant.objects.using("ops").filter(id=tenant.id)
     tenants.update(status=TenantStatus.SUSPENDED)
     fleet.run()
-    assert (current_run(run).leg, model.requests) == (0, [])
+    assert (reload(run).leg, model.requests) == (0, [])
     tenants.update(status=TenantStatus.ACTIVE)
     # The message is consumed, so the sweep advances the run.
     assert advance_due_runs(tenant.id, clock=FrozenClock(datetime.now(UTC) + timedelta(days=1))) == 1
     fleet.run()
-    assert current_run(run).status == "succeeded"
+    assert reload(run).status == "succeeded"
 
 
 def test_a_version_that_no_workflow_has_is_not_found(tenant: Tenant) -> None:
@@ -321,7 +321,7 @@ def test_a_change_makes_a_version_only_of_another_definition(tenant: Tenant, fle
             delete_workflow(workflow_id=workflow.id, actor="x")
     fleet.run()
     # A run keeps the version that it began with.
-    assert current_run(run).status == "succeeded"
+    assert reload(run).status == "succeeded"
     with tenant_transaction(tenant.id):
         delete_workflow(workflow_id=workflow.id, actor="x")
         assert not WorkflowStep.objects.exists()

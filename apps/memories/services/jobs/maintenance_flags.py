@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from datetime import UTC, datetime
 from enum import StrEnum
 from uuid import UUID
 
@@ -15,6 +14,7 @@ from apps.memories.services.graph.concepts import link_memories
 from apps.memories.services.jobs import queries
 from apps.memories.services.store.term_counts import lock_minds
 from apps.tenants.statements import fetch
+from arbor.clock import format_time
 from arbor.memory.maintenance.calls import Excerpt, combine_importances
 from arbor.memory.text.extraction import READ_CHARACTERS, concepts_in
 
@@ -82,11 +82,6 @@ def count_left_out(agent_id: UUID, *, flag: MaintenanceFlag, ids: Collection[UUI
     waiting = Upkeep.objects.filter(agent_id=agent_id, memory_id__in=list(ids), **{flag.value: True})
     waiting.update(**{_TRIES_COLUMNS[flag]: F(_TRIES_COLUMNS[flag]) + 1})
     return dict(waiting.values_list("memory_id", _TRIES_COLUMNS[flag]))
-
-
-def format_time(at: datetime) -> str:
-    """Format a time for prompts."""
-    return f"{at.astimezone(UTC):%Y-%m-%d %H:%M}"
 
 
 def store_concepts(agent_id: UUID, *, concepts: Mapping[UUID, Iterable[tuple[str, float]]]) -> Sequence[UUID]:

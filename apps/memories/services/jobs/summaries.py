@@ -16,10 +16,10 @@ from apps.memories.services.embedding.embedding import EmbeddedTexts, embedder_f
 from apps.memories.services.embedding.literals import halfvec_texts, sparsevec_text
 from apps.memories.services.embedding.minds import model_of
 from apps.memories.services.jobs import queries
-from apps.memories.services.jobs.maintenance_flags import format_time
 from apps.memories.services.store.term_counts import lock_minds
 from apps.signals.services.emission import emit
 from apps.tenants.statements import change, fetch
+from arbor.clock import format_time
 from arbor.memory.maintenance.calls import TEXT_LENGTH, Excerpt
 from arbor.memory.text.lexical import document_vector
 from arbor.signals import SignalName, signal
