@@ -54,6 +54,14 @@ def to_utc(at: datetime) -> datetime:
         raise Invalid(f"a time must be in the years 1 to 9999 in UTC, got {at.isoformat()}") from error
 
 
+def in_utc(at: datetime) -> datetime:
+    """Return a time in UTC, as a validator of pydantic, which reports a ValueError with the name of the field."""
+    try:
+        return to_utc(at)
+    except Invalid as error:
+        raise ValueError(str(error)) from error
+
+
 def check_time_zone(name: str, at: datetime | None) -> None:
     """Raise Invalid for a time without a time zone; `name` names the time in the error."""
     if at is not None and at.utcoffset() is None:

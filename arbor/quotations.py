@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 #: White space and a word of up to 40 characters at the end of a text. A longer string is not a word, and may be cut.
@@ -30,6 +30,12 @@ def clip(text: str, longest: int) -> str:
 def clip_line(text: str, longest: int) -> str:
     """Return the text on one line, clipped."""
     return clip(" ".join(text.split()), longest)
+
+
+def first_lines(lines: Sequence[str], most: int) -> tuple[str, ...]:
+    """Return the first lines, and one with the number of the others."""
+    more = len(lines) - most
+    return (*lines[:most], *([f"and {more:,} more"] if more > 0 else []))
 
 
 def beginning_of(text: str) -> str:

@@ -13,6 +13,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self
+from uuid import UUID
 
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
@@ -142,6 +143,37 @@ def unseal(
         f"{subject} does not open: another master key, another row, or damaged data;"
         " is ARBOR_MASTER_KEY the one it was created under?"
     )
+
+
+@dataclass(frozen=True, kw_only=True)
+class RowSecrets:
+    """The secrets of one kind of rows of tenants, each bound to its row."""
+
+    #: Part of the derivation: changing it makes every secret sealed under it unreadable.
+    purpose: str
+    #: The name of a row in errors.
+    row: str
+
+    def seal(self, secret: str, *, keys: MasterKeys, tenant_id: UUID, row_id: UUID) -> dict[str, Any]:
+        """Encrypt a secret so that only the current master key opens it, and only for this row."""
+        bound = self._bound(tenant_id, row_id)
+        return seal(secret.encode(), keys=keys, purpose=self.purpose, bound=bound).to_json()
+
+    def unseal(
+        self, sealed: Mapping[str, Any], *, keys: MasterKeys, tenant_id: UUID, row_id: UUID
+    ) -> OpenedSecret:
+        """Decrypt a sealed secret. Raises SealBroken for another key, row or tenant, and for a record that is damaged."""
+        return unseal(
+            SealedRecord.from_json(sealed),
+            keys=keys,
+            purpose=self.purpose,
+            bound=self._bound(tenant_id, row_id),
+            subject=f"the sealed secret of {self.row} {row_id}",
+        )
+
+    def _bound(self, tenant_id: UUID, row_id: UUID) -> bytes:
+        # Both have sixteen bytes, so no two pairs give the same bytes.
+        return tenant_id.bytes + row_id.bytes
 
 
 def derive_secret(master_key: bytes, purpose: str, length: int = 32) -> bytes:

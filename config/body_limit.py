@@ -20,12 +20,9 @@ ARRIVES_WITHIN_S = 30.0
 class BodyLimit:
     """Passes on requests whose body is small enough and arrives in time; refuses all others before anything stores them."""
 
-    def __init__(
-        self, application: Application, *, most_bytes: int, within_s: float = ARRIVES_WITHIN_S
-    ) -> None:
+    def __init__(self, application: Application, *, most_bytes: int) -> None:
         self._application = application
         self._most_bytes = most_bytes
-        self._within_s = within_s
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         """Answer a request."""
@@ -56,7 +53,7 @@ class BodyLimit:
             raise self._too_large()
         body = bytearray()
         try:
-            async with asyncio.timeout(self._within_s):
+            async with asyncio.timeout(ARRIVES_WITHIN_S):
                 while True:
                     message = await receive()
                     if message["type"] == "http.disconnect":
@@ -68,7 +65,7 @@ class BodyLimit:
                         return bytes(body)
         except TimeoutError:
             raise BodyRefused(
-                HTTPStatus.REQUEST_TIMEOUT, f"the body did not arrive within {self._within_s:g} seconds"
+                HTTPStatus.REQUEST_TIMEOUT, f"the body did not arrive within {ARRIVES_WITHIN_S:g} seconds"
             ) from None
 
     def _too_large(self) -> BodyRefused:

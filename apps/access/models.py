@@ -8,16 +8,14 @@ from django.db import models
 
 from apps.agents.models import Agent
 from apps.tenants.fields import TenantForeignKey
-from apps.tenants.models import Role, TenantModel
-from arbor.ids import uuid7
+from apps.tenants.models import Role, TenantModel, TenantRow
 
 
-class ApiToken(TenantModel):
+class ApiToken(TenantRow):
     """A program's credential for one tenant. The token itself is shown once; the row has its hash."""
 
     app_privileges: ClassVar[str] = "SELECT, INSERT, UPDATE (last_used_at, revoked_at)"
 
-    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     name = models.CharField(max_length=100)
     role = models.CharField(max_length=16, choices=Role, default=Role.VIEWER)
     #: The only agent that the token reaches; empty: all agents of the tenant.
@@ -52,12 +50,11 @@ class ApiToken(TenantModel):
         return f"{self.name} ({self.prefix}…)"
 
 
-class IdempotentRequest(TenantModel):
+class IdempotentRequest(TenantRow):
     """A request with an idempotency key, and its response. It is deleted after a day."""
 
     ops_privileges: ClassVar[str] = "SELECT, DELETE"
 
-    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     token = TenantForeignKey(ApiToken, related_name="+")
     key = models.CharField(max_length=100)
     #: SHA-256 of method, address and body.

@@ -105,7 +105,7 @@ def create_token(
     return NewToken(row=row, text=token.text)
 
 
-def revoke_token(*, token_id: UUID, actor: str, clock: Clock | None = None) -> ApiToken:
+def revoke_token(*, token_id: UUID, actor: str) -> ApiToken:
     """Revoke a token of the current tenant, for good. Raises NotFound, and TransitionIllegal where it is revoked."""
     row: ApiToken | None = ApiToken.objects.select_for_update(no_key=True).filter(id=token_id).first()
     if row is None:
@@ -114,7 +114,7 @@ def revoke_token(*, token_id: UUID, actor: str, clock: Clock | None = None) -> A
         raise TransitionIllegal(
             f"the API token {row.name} is revoked since {row.revoked_at:%Y-%m-%d %H:%M} UTC"
         )
-    row.revoked_at = (clock or SystemClock()).now()
+    row.revoked_at = SystemClock().now()
     row.save(update_fields=["revoked_at"])
     record(
         action=AuditAction.TOKEN_REVOKED,
@@ -211,9 +211,9 @@ WHERE token.tenant_id = %(tenant)s AND token.prefix = %(prefix)s
 """
 
 
-def live_tokens(token_ids: Collection[UUID], *, clock: Clock | None = None) -> set[UUID]:
+def live_tokens(token_ids: Collection[UUID]) -> set[UUID]:
     """Return the ids of these tokens of the current tenant that are valid now; none in a suspended tenant. One statement."""
-    rows = open_tokens(now=(clock or SystemClock()).now())
+    rows = open_tokens(now=SystemClock().now())
     valid = rows.filter(id__in=token_ids, tenant__status=TenantStatus.ACTIVE)
     return set(valid.values_list("id", flat=True))
 

@@ -17,9 +17,10 @@ class Input(Schema):
     model_config = ConfigDict(extra="forbid")
 
 
-def rows_of[M: Model](model: type[M], agent_id: UUID) -> QuerySet[M]:
-    """Return an agent's rows of a model."""
-    return model._default_manager.filter(agent_id=agent_id)
+def rows_of[M: Model](model: type[M], agent_id: UUID, **wanted: str | None) -> QuerySet[M]:
+    """Return an agent's rows of a model with these values; None: any value."""
+    given = {column: value for column, value in wanted.items() if value is not None}
+    return model._default_manager.filter(agent_id=agent_id, **given)
 
 
 def own_row[M: Model](model: type[M], *, agent_id: UUID, row_id: UUID) -> M:

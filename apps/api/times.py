@@ -2,21 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import datetime, time
+from datetime import time
 from typing import Annotated
 
 from pydantic import AfterValidator, AwareDatetime
 
-from arbor.clock import to_utc
-from arbor.errors import Invalid
-
-
-def _in_utc(at: datetime) -> datetime:
-    try:
-        return to_utc(at)
-    except Invalid as error:
-        # Pydantic reports a ValueError with the name of the field.
-        raise ValueError(str(error)) from error
+from arbor.clock import in_utc
 
 
 def _without_zone(at: time) -> time:
@@ -27,6 +18,6 @@ def _without_zone(at: time) -> time:
 
 
 #: A time with a zone, read as UTC.
-Moment = Annotated[AwareDatetime, AfterValidator(_in_utc)]
+Moment = Annotated[AwareDatetime, AfterValidator(in_utc)]
 #: A time of the day, in a zone that another field names.
 TimeOfDay = Annotated[time, AfterValidator(_without_zone)]

@@ -70,11 +70,10 @@ def record_platform(
     message: str,
     detail: Mapping[str, Any] | None = None,
     change: AuditChange | None = None,
-    level: AuditLevel | None = None,
     using: str = OPS,
 ) -> None:
     """Record an act on the installation as a whole, through the connection of the act itself."""
-    event = PlatformEvent(**_columns(action, actor, message, detail, change, level))
+    event = PlatformEvent(**_columns(action, actor, message, detail, change))
     event.save(using=using, force_insert=True)
 
 
@@ -123,7 +122,7 @@ def _columns(
     message: str,
     detail: Mapping[str, Any] | None,
     change: AuditChange | None,
-    level: AuditLevel | None,
+    level: AuditLevel | None = None,
 ) -> dict[str, Any]:
     return {
         "action": action,

@@ -8,9 +8,8 @@ from django.db import models
 
 from apps.agents.models import Agent
 from apps.tenants.fields import OnDelete, PackedJSON, StoredField, TenantForeignKey
-from apps.tenants.models import TenantModel
+from apps.tenants.models import TenantModel, TenantRow
 from arbor.history import Record
-from arbor.ids import uuid7
 from arbor.quotations import counted
 
 
@@ -29,13 +28,12 @@ class CallStatus(models.TextChoices):
     RETRIED = "retried"
 
 
-class ExternalCall(TenantModel):
+class ExternalCall(TenantRow):
     """A durable request to a model, executed by a worker of the queue `llm`.
 
     The reply resumes the heartbeat of the call. A maintenance call has a subject instead of a heartbeat.
     """
 
-    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     agent = TenantForeignKey(Agent, related_name="+")
     #: The heartbeat that the reply resumes; empty for a maintenance call. No foreign key: this app is below heartbeats.
     heartbeat_id = models.UUIDField(null=True, blank=True)
@@ -124,14 +122,13 @@ class ExternalCall(TenantModel):
         return f"{self.purpose} by {self.model}: {self.status}"
 
 
-class LedgerEntry(TenantModel):
+class LedgerEntry(TenantRow):
     """Tokens, cost and time of one model call."""
 
     app_privileges: ClassVar[str] = "SELECT, INSERT"
     ops_privileges: ClassVar[str] = "SELECT, DELETE"
     deleted_after: ClassVar[Record] = Record.LEDGER
 
-    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     agent = TenantForeignKey(Agent, related_name="+")
     #: Empty once the call was deleted by age: costs are looked at for longer.
     call = TenantForeignKey(ExternalCall, deleting=OnDelete.SET_NULL, null=True, related_name="+")
@@ -164,10 +161,9 @@ class LedgerEntry(TenantModel):
         return f"{self.model}: {self.input_tokens} + {self.output_tokens} tokens"
 
 
-class DailyUsage(TenantModel):
+class DailyUsage(TenantRow):
     """The usage of one agent on one day (UTC)."""
 
-    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     agent = TenantForeignKey(Agent, related_name="+")
     day = models.DateField()
     heartbeats = models.PositiveIntegerField(default=0, db_default=0)
@@ -193,13 +189,12 @@ class DailyUsage(TenantModel):
         return f"{self.day}: {counted(self.heartbeats, 'heartbeat')}, {counted(self.tokens, 'token')}"
 
 
-class TokenRatio(TenantModel):
+class TokenRatio(TenantRow):
     """The tokens that a model counts for an estimated one (`arbor.models.windows`), learnt from the ledger."""
 
     app_privileges: ClassVar[str] = "SELECT"
     ops_privileges: ClassVar[str] = "SELECT, INSERT, UPDATE"
 
-    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     #: `provider/model`
     model = models.CharField(max_length=200)
     #: Within the bounds of `arbor.models.windows`.
@@ -215,12 +210,11 @@ class TokenRatio(TenantModel):
         return f"{self.model}: {self.ratio:.2f}"
 
 
-class ProviderKey(TenantModel):
+class ProviderKey(TenantRow):
     """A tenant's own access to a provider of models; the key only as a sealed record, which no page shows."""
 
     ops_privileges: ClassVar[str] = ""
 
-    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     #: An `arbor.models.handles.Provider`.
     provider = models.CharField(max_length=12)
     #: The address of a server that is not the provider's own; empty: the provider's.

@@ -355,26 +355,6 @@ class OwnPageAdmin(PageAdmin, AgentRowsAdmin):
     """Rows of agents with a page of their own."""
 
 
-class AddPageAdmin(ConsoleAdmin):
-    """Rows that operators add by a form of the console."""
-
-    def has_add_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        """Allow operators to add rows."""
-        return has_right(request, Right.OPERATE)
-
-    def add_view(
-        self, request: HttpRequest, form_url: str = "", extra_context: dict[str, Any] | None = None
-    ) -> HttpResponse:
-        """Show the form of a new row, or add the posted row."""
-        if not self.has_add_permission(request):
-            raise PermissionDenied
-        return self.add_page(request)
-
-    def add_page(self, request: HttpRequest) -> HttpResponse:
-        """Show the form of a new row, or add the posted row, for a person who may add rows."""
-        raise NotImplementedError
-
-
 def _is_empty(row: Any, name: Any) -> bool:
     """Return whether a field of the row is empty; computed columns never are."""
     try:

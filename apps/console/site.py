@@ -37,16 +37,14 @@ from apps.console.operator.approvals import decide_approval
 from apps.console.operator.audit_chain import export_audit_log, show_chain, verify_seals
 from apps.console.operator.capabilities import show_capabilities
 from apps.console.operator.documents import act_on_document, download_document
+from apps.console.operator.explorers import explore_graph, explore_recall, search_all
 from apps.console.operator.first_steps import create_tenant, show_first_steps
-from apps.console.operator.graph import explore_graph
 from apps.console.operator.hooks import act_on_delivery, act_on_hook, edit_hook, rotate_hook, rotate_webhook
 from apps.console.operator.ledger import show_ledger
 from apps.console.operator.memory_quotas import act_on_memory, show_quotas
 from apps.console.operator.models import act_on_models, show_models
 from apps.console.operator.operations import act_on_operations, show_operations
 from apps.console.operator.proposals import decide_posted
-from apps.console.operator.recall import explore_recall
-from apps.console.operator.search import search_all
 from apps.console.operator.seeds import act_on_seed, download_seed, make_seed
 from apps.console.operator.self_versions import roll_back_posted, show_self_versions
 from apps.console.operator.skills import edit_skill, show_agent_skills, show_skills
@@ -169,7 +167,6 @@ class ConsoleSite(UnfoldAdminSite):  # type: ignore[misc]
     index_template = "console/index.html"
     login_template = "console/login.html"
     login_form = SignInForm
-    enable_nav_sidebar = True
 
     def __init__(self, name: str = "admin") -> None:
         super().__init__(name)

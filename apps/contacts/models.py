@@ -9,20 +9,18 @@ from django.utils import timezone
 
 from apps.agents.models import Agent
 from apps.tenants.fields import OnDelete, TenantForeignKey, TenantOneToOne, choices_of
-from apps.tenants.models import TenantModel
+from apps.tenants.models import TenantModel, TenantRow
 from arbor.contacts.hooks import HookDeliveryStatus, HookKind, HookMapping, hook_key
 from arbor.contacts.values import Audience, ChannelKind, DeliveryStatus, Speaker
-from arbor.ids import uuid7
 from arbor.quotations import counted
 
 #: The characters of the last answer to a message that its row stores.
 ANSWER_LENGTH = 200
 
 
-class Channel(TenantModel):
+class Channel(TenantRow):
     """A delivery route for messages of a tenant's agents."""
 
-    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     #: The agent that uses the channel; empty: all agents of the tenant without a channel of their own for this audience.
     agent = TenantForeignKey(Agent, null=True, blank=True, related_name="channels")
     name = models.CharField(max_length=60)
@@ -43,13 +41,12 @@ class Channel(TenantModel):
         return self.name
 
 
-class SignalWebhook(TenantModel):
+class SignalWebhook(TenantRow):
     """An address that gets the signals of a tenant by signed requests, in order."""
 
     #: The sweep finds and leases webhooks in all tenants.
     ops_privileges: ClassVar[str] = "SELECT, UPDATE (lease, due_at)"
 
-    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     name = models.CharField(max_length=60)
     url = models.CharField(max_length=500)
     #: Names of signals, or beginnings of names (`memory.goal_*`); empty: all signals.
@@ -86,10 +83,9 @@ class SignalWebhook(TenantModel):
         return self.name
 
 
-class Hook(TenantModel):
+class Hook(TenantRow):
     """An address at which another system posts signed requests; each becomes a percept of the hook's agent."""
 
-    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     name = models.CharField(max_length=60)
     agent = TenantForeignKey(Agent, related_name="hooks")
     kind = models.CharField(max_length=8, choices=choices_of(HookKind))
@@ -130,13 +126,12 @@ class Hook(TenantModel):
         return HookMapping.of(self.mapping)
 
 
-class HookDelivery(TenantModel):
+class HookDelivery(TenantRow):
     """A request at a hook, or of a webhook, with its result. It is deleted by age."""
 
     #: The sweep finds webhooks with deliveries to send again.
     ops_privileges: ClassVar[str] = "SELECT"
 
-    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     #: The hook or the webhook: exactly one of them is set.
     hook = TenantForeignKey(Hook, null=True, related_name="deliveries")
     webhook = TenantForeignKey(SignalWebhook, null=True, related_name="deliveries")
@@ -191,13 +186,12 @@ class HookDelivery(TenantModel):
         return f"{self.event or self.delivery_id or self.once_key[:20]}: {self.status}"
 
 
-class OutboxMessage(TenantModel):
+class OutboxMessage(TenantRow):
     """A message that an agent decided to send, stored in the transaction of the decision and delivered afterwards."""
 
     #: The sweep finds due messages in all tenants.
     ops_privileges: ClassVar[str] = "SELECT, UPDATE"
 
-    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     agent = TenantForeignKey(Agent, related_name="outbox")
     #: The heartbeat that decided to send the message.
     heartbeat_id = models.UUIDField(null=True)
@@ -264,10 +258,9 @@ class OutboxMessage(TenantModel):
         return int(self.attempts - self.tries_before)
 
 
-class ChatSession(TenantModel):
+class ChatSession(TenantRow):
     """A conversation between a person and an agent. The agent's timer pauses while it is open."""
 
-    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     agent = TenantForeignKey(Agent, related_name="conversations")
     #: The person: `user:NAME`, `cli:NAME`, `mcp:NAME`, `api:NAME` as a program names its user, `token:NAME` without such a name.
     person = models.CharField(max_length=200)
@@ -293,10 +286,9 @@ class ChatSession(TenantModel):
         return f"{self.person}, {self.started_at:%Y-%m-%d %H:%M} UTC"
 
 
-class ChatMessage(TenantModel):
+class ChatMessage(TenantRow):
     """One turn of a conversation."""
 
-    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     session = TenantForeignKey(ChatSession, related_name="messages")
     speaker = models.CharField(max_length=8, choices=choices_of(Speaker))
     content = models.TextField()

@@ -24,7 +24,7 @@ from apps.fleet.audit_seals import seal_by_latest_key
 from apps.tenants.models import Tenant
 from apps.tenants.scope import OPS, ops_scope, tenant_transaction
 from arbor.errors import TransitionIllegal
-from arbor.quotations import counted
+from arbor.quotations import counted, first_lines
 
 #: Rows signed anew in one transaction, which locks them.
 BATCH = 500
@@ -95,7 +95,10 @@ def rotate_authority(*, actor: str, batch: int = BATCH) -> AuthorityRotation:
     )
     _record(actor, message, {"key": key.number, "endorsements": endorsements, "grants": grants})
     return AuthorityRotation(
-        number=key.number, endorsements=endorsements, grants=grants, refused=_first_of(refused)
+        number=key.number,
+        endorsements=endorsements,
+        grants=grants,
+        refused=first_lines(refused, _ERRORS_SHOWN),
     )
 
 
@@ -123,12 +126,6 @@ def retire_authority(*, actor: str, force: bool = False) -> list[int]:
     numbers = retire_authority_keys()
     _record(actor, f"retired keys of the System Authority: {', '.join(map(str, numbers))}", {"keys": numbers})
     return numbers
-
-
-def _first_of(refused: list[str]) -> tuple[str, ...]:
-    """Return the first errors, and how many others there are."""
-    others = len(refused) - _ERRORS_SHOWN
-    return (*refused[:_ERRORS_SHOWN], *([f"and {others:,} more"] if others > 0 else []))
 
 
 def _counted(endorsements: int, grants: int, separator: str) -> str:

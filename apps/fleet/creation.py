@@ -123,8 +123,8 @@ def create_agents(*, new_agents: Sequence[NewAgent], actor: str) -> list[Agent]:
     shortened = _create_minds(built, actor, now)
     for template in templates.values():
         of_template = [made.agent for made in built if made.template is template]
-        create_skills(of_template, template.spec.skills)
-        create_subscriptions(of_template, template.spec.subscriptions, actor=actor)
+        create_skills(of_template, names=template.spec.skills)
+        create_subscriptions(of_template, requests=template.spec.subscriptions, actor=actor)
     for made in built:
         _record(made, shortened[made.agent.id], actor)
     emit(

@@ -7,15 +7,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 from uuid import UUID
 
 import structlog
 from django.conf import settings
 from django.db import connections, transaction
-from django.db.models import Model, QuerySet
+from django.db.models import Model, Q, QuerySet
 
 from apps.access.idempotency import delete_expired_requests
 from apps.agents.models import Percept
@@ -101,7 +102,11 @@ class _Sweep:
     deletable: str = "true"
     #: The models of rows that go with those of `model`, unless they are records of a kind of their own.
     others: tuple[type[Model], ...] = ()
-    step: _Step
+    #: None: the oldest rows that fulfil `ended` are deleted, `step_size` at once.
+    step: _Step | None = None
+    #: `deletable` for the ORM.
+    ended: Q = field(default_factory=Q)
+    step_size: int = _NARROW_STEP
 
 
 def sweep_history(clock: Clock | None = None) -> JobRunResult:
@@ -133,6 +138,7 @@ def _sweep(record: Record, now: datetime) -> JobRunResult:
     if before is None:
         return JobRunResult()
     sweep = _SWEEPS[record]
+    step = sweep.step or partial(_delete_ended, sweep=sweep)
     # A month of audit records is deleted at once, so that the record of their deletion is one among many.
     oldest = before - AUDIT_SPAN if record is Record.AUDIT else before
     return run_job(
@@ -143,7 +149,7 @@ def _sweep(record: Record, now: datetime) -> JobRunResult:
             deletable=sweep.deletable,
             before=oldest.isoformat(),
         ),
-        step=lambda tenant_id, owner_id: sweep.step(tenant_id, owner_id, before),
+        step=lambda tenant_id, owner_id: step(tenant_id, owner_id, before),
         max_duration=_JOB_RUN_DURATION,
     )
 
@@ -156,54 +162,27 @@ def _delete_heartbeats(tenant_id: UUID, agent_id: UUID, before: datetime) -> int
         if not retained_from:
             return 0
         old = own.filter(ended_at__isnull=False, started_at__lt=min(before, *retained_from))
-        ids = list(_oldest(old, "started_at", STEP).values_list("id", flat=True))
+        ids = _oldest_ids(old, "started_at", STEP)
         # Before the heartbeat: a percept without one would be pending again.
         Percept.objects.filter(heartbeat_id__in=ids).delete()
         ExternalCall.objects.filter(heartbeat_id__in=ids).delete()
         Heartbeat.objects.filter(id__in=ids).delete()
         if ids:
             chain = AuditChain(tenant_id=tenant_id)
-            record_age_deletion(chain, DeletedRows.HEARTBEATS, until=before, using=APP)
+            record_age_deletion(chain, rows=DeletedRows.HEARTBEATS, until=before, using=APP)
         return len(ids)
 
 
-def _delete_calls(tenant_id: UUID, _: UUID, before: datetime) -> int:
-    ended = [CallStatus.COMPLETE, CallStatus.FAILED, CallStatus.RETRIED]
+def _delete_ended(tenant_id: UUID, owner_id: UUID, before: datetime, sweep: _Sweep) -> int:
+    """Delete rows that have ended, and with them what belongs to them."""
     with tenant_transaction(tenant_id):
-        old = ExternalCall.objects.filter(status__in=ended, requested_at__lt=before).exclude(subject_key="")
-        return _delete(_oldest(old, "requested_at", STEP))
-
-
-def _delete_conversations(tenant_id: UUID, agent_id: UUID, before: datetime) -> int:
-    with tenant_transaction(tenant_id):
-        old = ChatSession.objects.filter(agent_id=agent_id, ended_at__isnull=False, started_at__lt=before)
-        # Their turns go with them.
-        return _delete(_oldest(old, "started_at", STEP // 10))
-
-
-def _delete_messages(tenant_id: UUID, agent_id: UUID, before: datetime) -> int:
-    open_states = [DeliveryStatus.PENDING.value, DeliveryStatus.SENDING.value]
-    with tenant_transaction(tenant_id):
-        old = OutboxMessage.objects.filter(agent_id=agent_id, created_at__lt=before)
-        return _delete(_oldest(old.exclude(status__in=open_states), "created_at", STEP))
-
-
-def _delete_deliveries(tenant_id: UUID, _: UUID, before: datetime) -> int:
-    with tenant_transaction(tenant_id):
-        ended = HookDelivery.objects.exclude(status__in=UNSENT)
-        return _delete(_oldest(ended.filter(at__lt=before), "at", _NARROW_STEP))
-
-
-def _delete_runs(tenant_id: UUID, _: UUID, before: datetime) -> int:
-    with tenant_transaction(tenant_id):
-        # Their steps go with them.
-        return _delete(_oldest(WorkflowRun.objects.filter(ended_at__lt=before), "ended_at", STEP // 10))
-
-
-def _delete_usage(tenant_id: UUID, _: UUID, before: datetime) -> int:
-    with tenant_transaction(tenant_id):
-        old = DailyUsage.objects.filter(day__lt=before.date())
-        return _delete(_oldest(old, "day", _NARROW_STEP))
+        rows: QuerySet[Any] = sweep.model._default_manager.all()
+        old = rows.filter(sweep.ended, **{f"{sweep.column}__lt": before})
+        if sweep.waiting == _AGENTS:
+            old = old.filter(agent_id=owner_id)
+        ids = _oldest_ids(old, sweep.column, sweep.step_size)
+        rows.filter(id__in=ids).delete()
+        return len(ids)
 
 
 def _delete_ledger(tenant_id: UUID, _: UUID, before: datetime) -> int:
@@ -252,7 +231,7 @@ def _delete_old_blocks(chain: AuditChain, before: datetime) -> int:
     with transaction.atomic(using=OPS):
         deleted = _delete_by_key(rows, rows.order_by("at").values_list("pk", flat=True)[:_NARROW_STEP])
         if deleted:
-            record_age_deletion(chain, DeletedRows.DIGESTS, until=before)
+            record_age_deletion(chain, rows=DeletedRows.DIGESTS, until=before)
     return deleted
 
 
@@ -305,21 +284,16 @@ def _delete_expired_rows(now: datetime) -> None:
     JobRun.objects.using(OPS).filter(ended_at__lt=now - _JOB_AGE).delete()
 
 
-def _oldest[M: Model](rows: QuerySet[M], column: str, count: int) -> QuerySet[M]:
-    return rows.order_by(column).select_for_update(skip_locked=True)[:count]
+def _oldest_ids(rows: QuerySet[Any], column: str, count: int) -> list[UUID]:
+    """Return the ids of the oldest rows, and lock them."""
+    locked = rows.order_by(column).select_for_update(skip_locked=True)
+    return list(locked.values_list("id", flat=True)[:count])
 
 
 def _delete_by_key(rows: QuerySet[Any], keys: Iterable[UUID]) -> int:
     """Delete those of the rows that have these keys, by the operations role, and return their number."""
     # `_raw_delete` returns None where it deletes no row.
     return rows.filter(pk__in=list(keys))._raw_delete(OPS) or 0
-
-
-def _delete(rows: QuerySet[Any]) -> int:
-    """Delete rows of the current tenant, by their ids."""
-    ids = list(rows.values_list("id", flat=True))
-    rows.model.objects.filter(id__in=ids).delete()
-    return len(ids)
 
 
 _SWEEPS = {
@@ -336,22 +310,25 @@ _SWEEPS = {
         model=ExternalCall,
         column="requested_at",
         deletable="r.subject_key <> '' AND r.status IN ('complete', 'failed', 'retried')",
-        step=_delete_calls,
+        ended=Q(status__in=[CallStatus.COMPLETE, CallStatus.FAILED, CallStatus.RETRIED]) & ~Q(subject_key=""),
+        step_size=STEP,
     ),
     Record.CONVERSATIONS: _Sweep(
         waiting=_AGENTS,
         model=ChatSession,
         column="started_at",
         deletable="r.ended_at IS NOT NULL",
+        ended=Q(ended_at__isnull=False),
         others=(ChatMessage, PartialReply),
-        step=_delete_conversations,
+        step_size=STEP // 10,
     ),
     Record.MESSAGES: _Sweep(
         waiting=_AGENTS,
         model=OutboxMessage,
         column="created_at",
         deletable="r.status NOT IN ('pending', 'sending')",
-        step=_delete_messages,
+        ended=~Q(status__in=[DeliveryStatus.PENDING, DeliveryStatus.SENDING]),
+        step_size=STEP,
     ),
     Record.APPROVALS: _Sweep(
         waiting=_AGENTS,
@@ -376,19 +353,19 @@ _SWEEPS = {
         step=delete_progress,
     ),
     Record.LEDGER: _Sweep(waiting=_TENANTS, model=LedgerEntry, column="at", step=_delete_ledger),
-    Record.USAGE: _Sweep(waiting=_TENANTS, model=DailyUsage, column="day", step=_delete_usage),
+    Record.USAGE: _Sweep(waiting=_TENANTS, model=DailyUsage, column="day"),
     Record.AUDIT: _Sweep(
         waiting=_TENANTS, model=AuditEvent, column="at", deletable=_NO_PURGE, step=_delete_audit
     ),
     Record.WORKFLOWS: _Sweep(
-        waiting=_TENANTS, model=WorkflowRun, column="ended_at", others=(WorkflowStep,), step=_delete_runs
+        waiting=_TENANTS, model=WorkflowRun, column="ended_at", others=(WorkflowStep,), step_size=STEP // 10
     ),
     Record.DELIVERIES: _Sweep(
         waiting=_TENANTS,
         model=HookDelivery,
         column="at",
         deletable="r.status NOT IN ('retrying', 'resending')",
-        step=_delete_deliveries,
+        ended=~Q(status__in=UNSENT),
     ),
     Record.SIGNALS: _Sweep(waiting=_TENANTS_BY_ID, model=SignalBatch, column="at", step=_delete_signals),
 }

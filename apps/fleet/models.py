@@ -9,17 +9,15 @@ from django.db.models.functions import Now
 from django.utils import timezone
 
 from apps.tenants.fields import TenantForeignKey, choices_of
-from apps.tenants.models import TenantModel
-from arbor.ids import uuid7
+from apps.tenants.models import TenantModel, TenantRow
 from arbor.seeds.saving import SeedReason
 
 
-class SavedSeed(TenantModel):
+class SavedSeed(TenantRow):
     """A seed that this installation saved; it outlives its agent."""
 
     app_privileges: ClassVar[str] = "SELECT, INSERT, DELETE"
 
-    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     #: No reference: a seed is what remains of a destroyed agent.
     agent_id = models.UUIDField()
     name = models.CharField(max_length=100)

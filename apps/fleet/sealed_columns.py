@@ -23,11 +23,11 @@ from apps.tenants.sessions import read_session, sign_session
 from apps.tools.models import ToolServer
 from arbor.agents.identity import PrivateKey, seal_private_key, unseal_private_key
 from arbor.agents.keys import KeyPurpose, slot_of
-from arbor.contacts.signing import seal_secret, unseal_secret
+from arbor.contacts.signing import SIGNING_SECRETS
 from arbor.errors import SealBroken
 from arbor.models.provider_keys import seal_provider_key, unseal_provider_key
-from arbor.sealing import MasterKeys, OpenedSecret, SealedRecord
-from arbor.tools.secrets import seal_server_secret, unseal_server_secret
+from arbor.sealing import MasterKeys, OpenedSecret, RowSecrets, SealedRecord
+from arbor.tools.ports import SERVER_SECRETS
 
 #: Opens the transaction in which rows of one tenant, or of the installation, are read and written.
 type OpenTransaction = Callable[[], AbstractContextManager[None]]
@@ -104,27 +104,9 @@ def _webhook_channels() -> models.QuerySet[Any]:
     return rows
 
 
-def _open_webhook_secret(row: Channel | Hook | SignalWebhook, keys: MasterKeys) -> OpenedSecret:
-    return unseal_secret(row.sealed_secret, keys=keys, tenant_id=row.tenant_id, row_id=row.id)
-
-
-def _renew_webhook_secret(row: Channel | Hook | SignalWebhook, keys: MasterKeys) -> dict[str, Any]:
-    secret = _open_webhook_secret(row, keys).raw.decode()
-    return seal_secret(secret, keys=keys, tenant_id=row.tenant_id, row_id=row.id)
-
-
 def _tool_servers() -> models.QuerySet[Any]:
     rows: models.QuerySet[Any] = ToolServer.objects.exclude(sealed_secret={})
     return rows
-
-
-def _open_server_secret(row: ToolServer, keys: MasterKeys) -> OpenedSecret:
-    return unseal_server_secret(row.sealed_secret, keys=keys, tenant_id=row.tenant_id, server_id=row.id)
-
-
-def _renew_server_secret(row: ToolServer, keys: MasterKeys) -> dict[str, Any]:
-    secret = _open_server_secret(row, keys).raw.decode()
-    return seal_server_secret(secret, keys=keys, tenant_id=row.tenant_id, server_id=row.id)
 
 
 def _provider_keys() -> models.QuerySet[Any]:
@@ -189,6 +171,19 @@ def _sealed_column(
     )
 
 
+def _secret_column(kind: str, rows: Callable[[], models.QuerySet[Any]], secrets: RowSecrets) -> SealedColumn:
+    """Return a column of secrets that are bound to their rows."""
+
+    def unseal(row: Any, keys: MasterKeys) -> OpenedSecret:
+        return secrets.unseal(row.sealed_secret, keys=keys, tenant_id=row.tenant_id, row_id=row.id)
+
+    def renew(row: Any, keys: MasterKeys) -> dict[str, Any]:
+        secret = unseal(row, keys).raw.decode()
+        return secrets.seal(secret, keys=keys, tenant_id=row.tenant_id, row_id=row.id)
+
+    return _sealed_column(kind, rows, "sealed_secret", unseal, renew)
+
+
 AGENT_KEYS = _sealed_column(
     "agent keys", _agent_keys, "sealed_private_key", _open_agent_key, _renew_agent_key
 )
@@ -203,16 +198,10 @@ AUTHORITY_KEYS = replace(
     order="number",
     transactions=_of_installation,
 )
-WEBHOOK_SECRETS = _sealed_column(
-    "webhook secrets", _webhook_channels, "sealed_secret", _open_webhook_secret, _renew_webhook_secret
-)
-SIGNAL_WEBHOOK_SECRETS = replace(
-    WEBHOOK_SECRETS, kind="signal webhook secrets", rows=SignalWebhook.objects.all
-)
-HOOK_SECRETS = replace(WEBHOOK_SECRETS, kind="hook secrets", rows=Hook.objects.all)
-TOOL_SERVER_SECRETS = _sealed_column(
-    "tool server secrets", _tool_servers, "sealed_secret", _open_server_secret, _renew_server_secret
-)
+WEBHOOK_SECRETS = _secret_column("webhook secrets", _webhook_channels, SIGNING_SECRETS)
+SIGNAL_WEBHOOK_SECRETS = _secret_column("signal webhook secrets", SignalWebhook.objects.all, SIGNING_SECRETS)
+HOOK_SECRETS = _secret_column("hook secrets", Hook.objects.all, SIGNING_SECRETS)
+TOOL_SERVER_SECRETS = _secret_column("tool server secrets", _tool_servers, SERVER_SECRETS)
 PROVIDER_KEYS = _sealed_column(
     "provider keys", _provider_keys, "sealed_key", _open_provider_key, _renew_provider_key
 )

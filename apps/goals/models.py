@@ -9,18 +9,16 @@ from django.db import models
 from apps.agents.models import Agent
 from apps.memories.models import Memory
 from apps.tenants.fields import OnDelete, TenantForeignKey, choices_of, is_share
-from apps.tenants.models import TenantModel
+from apps.tenants.models import TenantModel, TenantRow
 from arbor.goals.intents import IntentStatus
 from arbor.goals.plans import LinkKind, PlanStatus, StepStatus
 from arbor.goals.values import DEFAULT_PRIORITY, MAX_PRIORITY, GoalLayer, GoalSource, GoalState, GoalType
-from arbor.ids import uuid7
 from arbor.tools.names import ACTION_LENGTH
 
 
-class Goal(TenantModel):
+class Goal(TenantRow):
     """A goal of an agent, in a state of the backlog."""
 
-    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     agent = TenantForeignKey(Agent, related_name="goals")
     parent = TenantForeignKey(
         "self", deleting=OnDelete.SET_NULL, null=True, blank=True, related_name="children"
@@ -98,10 +96,9 @@ class Goal(TenantModel):
         return self.title
 
 
-class ProgressNote(TenantModel):
+class ProgressNote(TenantRow):
     """A note on a goal's progress."""
 
-    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     goal = TenantForeignKey(Goal, related_name="notes")
     text = models.TextField()
     #: The heartbeat that wrote the note, if any.
@@ -115,10 +112,9 @@ class ProgressNote(TenantModel):
         return self.text
 
 
-class Plan(TenantModel):
+class Plan(TenantRow):
     """An explicit way to a goal, in ordered steps."""
 
-    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     agent = TenantForeignKey(Agent, related_name="plans")
     goal = TenantForeignKey(Goal, related_name="plans")
     status = models.CharField(max_length=10, choices=choices_of(PlanStatus), default=PlanStatus.ACTIVE)
@@ -152,10 +148,9 @@ class Plan(TenantModel):
         return f"{self.status} plan of {self.created_at:%Y-%m-%d %H:%M} UTC"
 
 
-class PlanStep(TenantModel):
+class PlanStep(TenantRow):
     """A step of a plan, committed as an intent in its turn."""
 
-    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     plan = TenantForeignKey(Plan, related_name="steps")
     position = models.PositiveSmallIntegerField()
     action = models.CharField(max_length=ACTION_LENGTH)
@@ -179,10 +174,9 @@ class PlanStep(TenantModel):
         return f"{self.position}. {self.action}: {self.description}"
 
 
-class Intent(TenantModel):
+class Intent(TenantRow):
     """One committed step towards a goal."""
 
-    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     agent = TenantForeignKey(Agent, related_name="intents")
     goal = TenantForeignKey(Goal, related_name="intents")
     #: The step of a plan that the intent commits to, if any.
@@ -218,10 +212,9 @@ class Intent(TenantModel):
         return f"{self.action}: {self.description}"
 
 
-class GoalMemoryLink(TenantModel):
+class GoalMemoryLink(TenantRow):
     """A link between a goal and a memory."""
 
-    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     goal = TenantForeignKey(Goal, related_name="links")
     memory = TenantForeignKey(Memory, related_name="+")
     kind = models.CharField(max_length=10, choices=choices_of(LinkKind))
@@ -239,12 +232,11 @@ class GoalMemoryLink(TenantModel):
         return f"{self.kind} of “{self.goal.title}”"
 
 
-class Satisfaction(TenantModel):
+class Satisfaction(TenantRow):
     """The satisfaction of a closed goal: the reinforcement signal of seed 003, 3.9."""
 
     app_privileges: ClassVar[str] = "SELECT, INSERT"
 
-    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     agent = TenantForeignKey(Agent, related_name="+")
     goal = TenantForeignKey(Goal, related_name="satisfactions")
     outcome = models.CharField(max_length=10)

@@ -9,9 +9,8 @@ from django.db import models
 from apps.agents.models import Agent, Trigger
 from apps.memories.models import Memory
 from apps.tenants.fields import OnDelete, PackedJSON, PackedList, TenantForeignKey
-from apps.tenants.models import TenantModel
+from apps.tenants.models import TenantModel, TenantRow
 from arbor.heartbeat.results import complete_entry
-from arbor.ids import uuid7
 
 
 class HeartbeatStatus(models.TextChoices):
@@ -40,10 +39,9 @@ class ActionEntries(PackedJSON):
         return [complete_entry(entry) if isinstance(entry, dict) else entry for entry in entries]
 
 
-class Heartbeat(TenantModel):
+class Heartbeat(TenantRow):
     """One autonomous cognitive cycle of one agent."""
 
-    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     agent = TenantForeignKey(Agent, related_name="heartbeats")
     #: The due time, which identifies the heartbeat together with the agent.
     slot_at = models.DateTimeField()
@@ -126,10 +124,9 @@ class Heartbeat(TenantModel):
         return f"heartbeat {self.number} ({self.status})" if self.number else f"heartbeat ({self.status})"
 
 
-class SpanExport(TenantModel):
+class SpanExport(TenantRow):
     """The position among a tenant's signals up to which the spans of heartbeats were exported."""
 
-    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     #: An `arbor.signals.Cursor`.
     position = models.CharField(max_length=60)
     exported_at = models.DateTimeField()

@@ -13,7 +13,7 @@ from django.db import DataError, InterfaceError, OperationalError
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp.types import ToolAnnotations
 from psycopg.errors import QueryCanceled
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from apps.api.threads import DATABASE_AWAY, TOO_SLOW, UNSTORABLE, in_thread
 from apps.tenants.models import Role
@@ -26,10 +26,8 @@ AgentParam = Annotated[
 ]
 
 
-class ToolResult(BaseModel):
+class ToolResult(BaseModel, frozen=True):
     """The base of structured results."""
-
-    model_config = ConfigDict(frozen=True)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -115,6 +115,15 @@ class TenantModel(models.Model):
         base_manager_name = "objects"
 
 
+class TenantRow(TenantModel):
+    """A row of a tenant with an id of its own, by which rows are in the order of their creation."""
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+
+    class Meta(TenantModel.Meta):
+        abstract = True
+
+
 class Role(models.TextChoices):
     """The role of a member; each includes the rights of the one before."""
 
@@ -131,13 +140,12 @@ class Role(models.TextChoices):
         return list(Role).index(self)
 
 
-class Membership(TenantModel):
+class Membership(TenantRow):
     """A user's role in a tenant."""
 
     app_privileges: ClassVar[str] = "SELECT"
     ops_privileges: ClassVar[str] = "SELECT, INSERT, UPDATE, DELETE"
 
-    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="+")
     role = models.CharField(max_length=16, choices=Role, default=Role.VIEWER)
     created_at = models.DateTimeField(auto_now_add=True)

@@ -29,7 +29,7 @@ _PLACE = re.compile(r"%\((\w+)\)s|%%")
 
 def fetch(statement: str, **values: Any) -> list[tuple[Any, ...]]:
     """Run a statement and return its rows. Raises TenantRequired outside a tenant's transaction."""
-    return run(statement, {**values, "tenant": current_tenant()}, _rows)
+    return run(statement, {**values, "tenant": current_tenant()}, all_rows)
 
 
 def change(statement: str, **values: Any) -> int:
@@ -64,6 +64,12 @@ def run[T](statement: str, values: dict[str, Any], read: Callable[[Any], T], *, 
     return read(raw)
 
 
+def all_rows(cursor: Any) -> list[tuple[Any, ...]]:
+    """Return all rows of a cursor."""
+    rows: list[tuple[Any, ...]] = cursor.fetchall()
+    return rows
+
+
 def _adapt_list(value: Any) -> Any:
     """Format a list of ids, numbers or bytes as a PostgreSQL array; the driver would adapt each item."""
     if type(value) is list and value:
@@ -88,11 +94,6 @@ def _execute(
 ) -> None:
     with connection.wrap_database_errors:
         raw.execute(sql, params, binary=binary)
-
-
-def _rows(cursor: Any) -> list[tuple[Any, ...]]:
-    rows: list[tuple[Any, ...]] = cursor.fetchall()
-    return rows
 
 
 def _count(cursor: Any) -> int:

@@ -5,16 +5,14 @@ from __future__ import annotations
 from django.db import models
 
 from apps.tenants.fields import TenantForeignKey, choices_of
-from apps.tenants.models import TenantModel
-from arbor.ids import uuid7
+from apps.tenants.models import TenantModel, TenantRow
 from arbor.tools.names import SERVER_LENGTH, TOOL_LENGTH, action_of
 from arbor.tools.status import ToolStatus
 
 
-class ToolServer(TenantModel):
+class ToolServer(TenantRow):
     """An MCP server whose tools agents of the tenant may call, as far as operators allow."""
 
-    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     #: A part of the names of its tools' actions.
     name = models.CharField(max_length=SERVER_LENGTH)
     url = models.CharField(max_length=500)
@@ -36,10 +34,9 @@ class ToolServer(TenantModel):
         return self.name
 
 
-class Tool(TenantModel):
+class Tool(TenantRow):
     """A tool of a server. Its texts are the server's, without hidden characters and within limits."""
 
-    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     server = TenantForeignKey(ToolServer, related_name="tools")
     name = models.CharField(max_length=TOOL_LENGTH)
     description = models.TextField(blank=True)

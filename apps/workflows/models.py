@@ -6,8 +6,7 @@ from django.db import models
 
 from apps.agents.models import Agent
 from apps.tenants.fields import OnDelete, TenantForeignKey, choices_of
-from apps.tenants.models import TenantModel
-from arbor.ids import uuid7
+from apps.tenants.models import TenantModel, TenantRow
 from arbor.workflows.values import (
     NAME_LENGTH,
     WorkflowRunStatus,
@@ -17,10 +16,9 @@ from arbor.workflows.values import (
 )
 
 
-class Workflow(TenantModel):
+class Workflow(TenantRow):
     """A named graph of steps, in versions; new runs use the latest one."""
 
-    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     #: Unique in the tenant, and a segment of `arbor://workflows/execute/NAME`.
     name = models.CharField(max_length=NAME_LENGTH)
     description = models.CharField(max_length=500, blank=True)
@@ -67,10 +65,9 @@ class Workflow(TenantModel):
         return self.name
 
 
-class WorkflowVersion(TenantModel):
+class WorkflowVersion(TenantRow):
     """The definition of a workflow as it was at one time. Written once."""
 
-    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     workflow = TenantForeignKey(Workflow, related_name="versions")
     number = models.PositiveIntegerField()
     #: The graph in DOT, and the SHA-256 of the text.
@@ -89,10 +86,9 @@ class WorkflowVersion(TenantModel):
         return f"version {self.number}"
 
 
-class WorkflowRun(TenantModel):
+class WorkflowRun(TenantRow):
     """One run of a version of a workflow."""
 
-    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     workflow = TenantForeignKey(Workflow, related_name="runs")
     version = TenantForeignKey(WorkflowVersion, related_name="runs")
     status = models.CharField(
@@ -163,10 +159,9 @@ class WorkflowRun(TenantModel):
         return f"run {self.id}: {self.status}"
 
 
-class WorkflowStep(TenantModel):
+class WorkflowStep(TenantRow):
     """One step of a run: a visit of a node, with its output."""
 
-    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     run = TenantForeignKey(WorkflowRun, related_name="steps")
     #: The place in the run, from 1.
     number = models.PositiveIntegerField()

@@ -46,7 +46,7 @@ _SESSION_VARIABLES = (
 class OtlpExporter:
     """Implements `arbor.telemetry.SpanExporter` by OTLP."""
 
-    def __init__(self, *, service: str, headers: str = "", session: Session | None = None) -> None:
+    def __init__(self, *, service: str, headers: str = "") -> None:
         """Create an exporter; `service` names the installation, `headers` are NAME=VALUE by commas.
 
         Raises ConfigurationInvalid without the packages.
@@ -56,8 +56,7 @@ class OtlpExporter:
                 "spans need packages: install opentelemetry-sdk and opentelemetry-exporter-otlp-proto-http, or unset"
                 " OTEL_EXPORTER_OTLP_ENDPOINT"
             )
-        if session is None and not any(map(os.environ.get, _SESSION_VARIABLES)):
-            session = Session()
+        session = None if any(map(os.environ.get, _SESSION_VARIABLES)) else Session()
         #: The status of the collector's last answer to a request; None: no answer.
         self._status: int | None = None
         if session is not None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Annotated
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from arbor.agents.genome import (
-    FROZEN,
     LIST_LENGTH,
     AgentGenome,
+    AgentPart,
     Fraction,
     Line,
     Lines,
@@ -27,28 +27,22 @@ HIGH_INTENSITY = 0.7
 MODERATE_INTENSITY = 0.4
 
 
-class Trait(BaseModel):
+class Trait(AgentPart):
     """One trait of character; intensity from 0 to 1."""
-
-    model_config = FROZEN
 
     name: Line
     intensity: Fraction
 
 
-class KnowledgeItem(BaseModel):
+class KnowledgeItem(AgentPart):
     """One thing the character knows from the start."""
-
-    model_config = FROZEN
 
     category: Line
     content: Prose
 
 
-class RelationshipStyle(BaseModel):
+class RelationshipStyle(AgentPart):
     """An agent's manner with others."""
-
-    model_config = FROZEN
 
     approach: OptionalProse = ""
     communication: OptionalProse = ""
@@ -56,10 +50,8 @@ class RelationshipStyle(BaseModel):
     growth: OptionalProse = ""
 
 
-class Character(BaseModel):
+class Character(AgentPart):
     """A personality, the same at every heartbeat."""
-
-    model_config = FROZEN
 
     name: Line
     description: OptionalProse = ""

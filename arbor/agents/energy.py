@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, Field, ValidationError
 
 from arbor.errors import Invalid
 
@@ -33,10 +33,8 @@ class EnergyTerms:
         return f"{self.regeneration:g} come back at each heartbeat, {self.maximum:g} at most{costs}"
 
 
-class EnergyPolicy(BaseModel):
+class EnergyPolicy(BaseModel, frozen=True, extra="forbid", allow_inf_nan=False):
     """The part of the terms that a template, a tenant or an agent sets; None: as inherited (seed 004, `heartbeat_config`)."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     regeneration: Annotated[float, Field(strict=True, gt=0, le=ENERGY_CEILING)] | None = None
     maximum: Annotated[float, Field(strict=True, ge=1, le=ENERGY_CEILING)] | None = None

@@ -5,15 +5,12 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import BaseModel, Field, StringConstraints
 
 # A template is part of its agents' prompts at every heartbeat, so the length of each text is limited.
 LINE_LENGTH = 300
 PROSE_LENGTH = 8_000
 LIST_LENGTH = 50
-
-#: Configuration of all models of this package: immutable, unknown keys refused.
-FROZEN = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 #: A short text on one line or a few: a name, a trait, a value.
 Line = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=LINE_LENGTH)]
@@ -49,10 +46,12 @@ class AgentRole(StrEnum):
     EXPLORER = "EXPLORER"
 
 
-class AgentTraits(BaseModel):
-    """Four traits, each from 0 to 1 (seed 003, 3.2)."""
+class AgentPart(BaseModel, frozen=True, extra="forbid", allow_inf_nan=False):
+    """A part of an agent or of a template: immutable, with known keys only."""
 
-    model_config = FROZEN
+
+class AgentTraits(AgentPart):
+    """Four traits, each from 0 to 1 (seed 003, 3.2)."""
 
     risk_tolerance: Fraction
     collaboration: Fraction
@@ -60,13 +59,11 @@ class AgentTraits(BaseModel):
     quality_vs_speed: Fraction
 
 
-class AgentGenome(BaseModel):
+class AgentGenome(AgentPart):
     """An agent's role and traits (seed 003, 3.2).
 
     The seed's `knowledge_seeds` are left out: Arbor has no library whose entries they could name.
     """
-
-    model_config = FROZEN
 
     role: AgentRole
     traits: AgentTraits

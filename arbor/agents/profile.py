@@ -6,15 +6,13 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from arbor.agents.endorsement import EndorsementStatus
 
 
-class PublicKeyEntry(BaseModel):
+class PublicKeyEntry(BaseModel, frozen=True):
     """A public key of an agent."""
-
-    model_config = ConfigDict(frozen=True)
 
     number: int = Field(description="From 1; the hash of the first signing key is the agent's public id.")
     public_key_hex: str
@@ -23,10 +21,8 @@ class PublicKeyEntry(BaseModel):
     )
 
 
-class EndorsementEntry(BaseModel):
+class EndorsementEntry(BaseModel, frozen=True):
     """The System Authority's signed statement about an agent's identity."""
-
-    model_config = ConfigDict(frozen=True)
 
     status: EndorsementStatus
     serial: int = Field(description="Incremented by each further statement.")
@@ -36,10 +32,8 @@ class EndorsementEntry(BaseModel):
     signature_hex: str
 
 
-class IdentityEntry(BaseModel):
+class IdentityEntry(BaseModel, frozen=True):
     """The public half of an agent's identity."""
-
-    model_config = ConfigDict(frozen=True)
 
     agent_id: str = Field(description="agent_ and the SHA-256 of its first public key.")
     public_key_hex: str = Field(description="The key that signs now; empty without one.")
@@ -53,20 +47,16 @@ class IdentityEntry(BaseModel):
     )
 
 
-class RequestedCapabilityEntry(BaseModel):
+class RequestedCapabilityEntry(BaseModel, frozen=True):
     """A capability that the agent's template requested for it; it grants nothing."""
-
-    model_config = ConfigDict(frozen=True)
 
     resource: str = Field(examples=["arbor://fs/read/**"])
     description: str
     constraints: dict[str, Any]
 
 
-class AgentProfile(BaseModel):
+class AgentProfile(BaseModel, frozen=True):
     """The profile of an agent; its rows are the truth, and this document is rendered from them."""
-
-    model_config = ConfigDict(frozen=True)
 
     id: UUID
     name: str

@@ -10,7 +10,6 @@ from typing import Annotated, Self
 
 from pydantic import (
     BaseModel,
-    ConfigDict,
     Field,
     JsonValue,
     StringConstraints,
@@ -23,9 +22,9 @@ from arbor.agents.capabilities import CapabilityUri
 from arbor.agents.character import Character
 from arbor.agents.energy import EnergyPolicy
 from arbor.agents.genome import (
-    FROZEN,
     LINE_LENGTH,
     AgentGenome,
+    AgentPart,
     Line,
     Lines,
     OptionalLine,
@@ -93,10 +92,8 @@ class TemplateSource(StrEnum):
 _ASPIRATIONS = frozenset({GoalType.MAINTAIN, GoalType.AVOID, GoalType.COLLABORATE, GoalType.IMPROVE})
 
 
-class InitialGoal(BaseModel):
+class InitialGoal(AgentPart):
     """An initial goal of an agent. Priority from 0 to 100."""
-
-    model_config = FROZEN
 
     type: GoalType
     #: One line; without one, the description.
@@ -115,10 +112,8 @@ class InitialGoal(BaseModel):
         return GoalLayer.ASPIRATION if self.type in _ASPIRATIONS else GoalLayer.OBJECTIVE
 
 
-class CapabilityRequest(BaseModel):
+class CapabilityRequest(AgentPart):
     """A capability that a template requests for its agents; it grants nothing."""
-
-    model_config = FROZEN
 
     resource: Line
     description: OptionalProse = ""
@@ -133,10 +128,8 @@ class CapabilityRequest(BaseModel):
             raise ValueError(str(exc)) from exc
 
 
-class TemplateMetadata(BaseModel):
+class TemplateMetadata(BaseModel, frozen=True, extra="allow", allow_inf_nan=False):
     """The model that the template was written for. Other keys are stored unchanged."""
-
-    model_config = ConfigDict(frozen=True, extra="allow", allow_inf_nan=False)
 
     provider: OptionalLine = ""
     model: OptionalLine = ""
@@ -153,10 +146,8 @@ class TemplateMetadata(BaseModel):
         return self
 
 
-class TemplateSpec(BaseModel):
+class TemplateSpec(AgentPart):
     """A valid template. `model_dump(mode="json")` and `model_validate` are inverse."""
-
-    model_config = FROZEN
 
     name: Line
     version: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=40)]

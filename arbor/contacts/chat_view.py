@@ -6,7 +6,7 @@ from datetime import datetime
 from operator import not_
 from typing import Annotated
 
-from pydantic import AliasChoices, BaseModel, ConfigDict, Field
+from pydantic import AliasChoices, BaseModel, Field
 
 from arbor.contacts.values import Speaker
 from arbor.heartbeat.situation import MemoryView
@@ -22,10 +22,8 @@ from arbor.heartbeat.views import (
 from arbor.heartbeat.working_memory import WorkingMemory
 
 
-class ChatViewPart(BaseModel):
+class ChatViewPart(BaseModel, frozen=True):
     """A part of the view that an agent has at a turn."""
-
-    model_config = ConfigDict(frozen=True)
 
 
 class TurnView(ChatViewPart):

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Annotated, Any
 
-from pydantic import AliasChoices, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AliasChoices, BaseModel, Field, ValidationError
 
 from arbor.authority.authorization import Authorization
 from arbor.authority.reflexes import INQUIRIES
@@ -68,14 +68,12 @@ class DecisionVerdict(StrEnum):
     TOO_MANY = "too_many"
 
 
-class Decision(BaseModel):
+class Decision(BaseModel, frozen=True):
     """The decision about one proposed action; JSON by `model_dump(mode="json")`.
 
     `params` are complete once the check of the parameters accepts them, before that as proposed; a reflex removes those with a
     secret. `reason` is why the action does not run.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     index: int
     action: str

@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Annotated, Any
 
-from pydantic import AliasChoices, BaseModel, ConfigDict, Field
+from pydantic import AliasChoices, BaseModel, Field
 
 from arbor.authority.reflexes import COMMAND_NAMES, ReflexKind, ReflexTerms, find_secret, reflex_of
 from arbor.heartbeat.decision import Decision, DecisionVerdict, refuse, texts_of, texts_to_guard
@@ -15,14 +15,14 @@ from arbor.heartbeat.replies.reply import Reply, ReplyPart
 from arbor.heartbeat.situation import PerceptView
 from arbor.heartbeat.views import MatchedBoundary
 from arbor.quotations import shorten
-from arbor.selves.boundaries import BoundaryResponse, BoundaryRule
+from arbor.selves.boundaries import BoundaryRule
 from arbor.selves.boundary_check import (
     BoundaryMatch,
     Vector,
     at_least_words,
     find_matches,
     may_proceed,
-    words_to_negotiate,
+    negotiated_words,
 )
 from arbor.tools.names import is_tool_action
 from arbor.tools.schemas import ARGUMENTS_DEPTH
@@ -41,13 +41,11 @@ _ID = re.compile(r"[0-9a-fA-F-]{32,36}")
 REMOVED = "[removed by a reflex]"
 
 
-class ItemBoundaryMatch(BaseModel):
+class ItemBoundaryMatch(BaseModel, frozen=True):
     """A boundary match of an item of a reply that is no action; JSON by `model_dump(mode="json")`.
 
     `reason` is why the item is dropped, and empty if it is accepted.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     path: str
     value: str
@@ -155,7 +153,7 @@ def _view(match: BoundaryMatch, about: str = "") -> MatchedBoundary:
         description=boundary.description,
         why=match.why,
         about=about,
-        words_to_negotiate=_negotiated_words(boundary),
+        words_to_negotiate=negotiated_words(boundary),
     )
 
 
@@ -164,14 +162,9 @@ def _reason(match: BoundaryMatch, negotiable: str = "It runs if its reasoning") 
     reason = f"it crosses your boundary {boundary.name}, for {match.why}"
     if boundary.description:
         reason += f": {boundary.description}"
-    if (wanted := _negotiated_words(boundary)) is not None:
+    if (wanted := negotiated_words(boundary)) is not None:
         reason += f" {negotiable} names {boundary.name} and says why in {at_least_words(wanted)}; or do something else instead."
     return reason
-
-
-def _negotiated_words(boundary: BoundaryRule) -> int | None:
-    negotiable = boundary.response is BoundaryResponse.NEGOTIATE and boundary.flexibility > 0
-    return words_to_negotiate(boundary) if negotiable else None
 
 
 def apply_reflexes(decision: Decision, terms: ReflexTerms) -> Decision:

@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import Annotated, Any, NamedTuple
 from uuid import UUID
 
-from pydantic import AliasChoices, BaseModel, ConfigDict, Field
+from pydantic import AliasChoices, BaseModel, Field
 
 from arbor.agents.energy import ALWAYS_FREE
 from arbor.goals.plans import LinkKind
@@ -40,10 +40,8 @@ class ActionOutcome(StrEnum):
     UNKNOWN = "unknown"
 
 
-class ActionResult(BaseModel):
+class ActionResult(BaseModel, frozen=True):
     """The result of one action; JSON by `model_dump(mode="json")`. `summary` is one line for the next heartbeat."""
-
-    model_config = ConfigDict(frozen=True)
 
     index: int
     action: str
@@ -123,13 +121,11 @@ class GoalChangeKind(StrEnum):
     REFUSED = "refused"
 
 
-class GoalChange(BaseModel):
+class GoalChange(BaseModel, frozen=True):
     """One change of a goal, or a refused one; JSON by `model_dump(mode="json")`.
 
     `change` is one line, such as `read the survey`; `goal_id` is empty for a refused new goal; `by_rule`: not by the agent.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     kind: GoalChangeKind
     title: str

@@ -6,7 +6,7 @@ from datetime import datetime
 from operator import not_
 from typing import Annotated, TypeVar
 
-from pydantic import AliasChoices, BaseModel, ConfigDict, Field, field_validator
+from pydantic import AliasChoices, BaseModel, Field, field_validator
 
 from arbor.goals.conditions import unmet
 from arbor.goals.intents import IntentStatus
@@ -23,10 +23,8 @@ PERCEPT_LENGTH = 8_000
 Fraction = Annotated[float, Field(ge=0, le=1)]
 
 
-class SituationPart(BaseModel):
+class SituationPart(BaseModel, frozen=True):
     """A part of a situation. Unknown keys are ignored: another version of Arbor may resume a heartbeat."""
-
-    model_config = ConfigDict(frozen=True)
 
 
 _Part = TypeVar("_Part", bound=SituationPart)

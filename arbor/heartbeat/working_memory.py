@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, Field, model_validator
 
-from arbor.clock import format_time, to_utc
-from arbor.errors import Invalid, WorkingMemoryOverflow
+from arbor.clock import format_time, in_utc
+from arbor.errors import WorkingMemoryOverflow
 from arbor.models.token_estimates import CHARACTERS_PER_TOKEN
 from arbor.quotations import shorten
 
@@ -44,26 +44,15 @@ PROMPT_TOKENS = 800
 _LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def _in_utc(at: datetime) -> datetime:
-    try:
-        return to_utc(at)
-    except Invalid as error:
-        raise ValueError(str(error)) from error
-
-
-class Thought(BaseModel):
+class Thought(BaseModel, frozen=True):
     """One thought and its time, in UTC, which is assumed for a time without a zone."""
 
-    model_config = ConfigDict(frozen=True)
-
     text: str
-    at: Annotated[datetime, AfterValidator(_in_utc)]
+    at: Annotated[datetime, AfterValidator(in_utc)]
 
 
-class WorkingMemory(BaseModel):
+class WorkingMemory(BaseModel, frozen=True):
     """The working memory; lists are oldest first, goals the most important first."""
-
-    model_config = ConfigDict(frozen=True)
 
     version: int = VERSION
     agent_id: str | None = None

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, StringConstraints, ValidationError
+from pydantic import BaseModel, Field, JsonValue, StringConstraints, ValidationError
 from pydantic_core import ErrorDetails
 
 from arbor.agents.markdown_file import (
@@ -38,10 +38,8 @@ _NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 _Tag = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=40)]
 
 
-class SkillFront(BaseModel):
+class SkillFront(BaseModel, frozen=True, extra="forbid", strict=True):
     """The front matter of a SKILL.md file."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
     name: Annotated[str, StringConstraints(min_length=1, max_length=MAX_NAME)]
     description: Annotated[

@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import BaseModel, Field, StringConstraints
 
 from arbor.errors import Invalid
 
@@ -39,10 +39,8 @@ class SignalSource(StrEnum):
     PEER = "peer"
 
 
-class SubscriptionRequest(BaseModel):
+class SubscriptionRequest(BaseModel, frozen=True, extra="forbid"):
     """A subscription that the agents of a template begin with. Peers are chosen later: a template knows none."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     signals: Annotated[
         tuple[Annotated[str, StringConstraints(min_length=1, max_length=NAME_LENGTH)], ...],

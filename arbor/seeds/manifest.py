@@ -9,10 +9,10 @@ from typing import Annotated, Any, Self
 from uuid import UUID
 
 import orjson
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import AfterValidator, BaseModel, Field, ValidationError
 
-from arbor.clock import to_utc
-from arbor.errors import Invalid, SeedInvalid
+from arbor.clock import in_utc
+from arbor.errors import SeedInvalid
 
 #: The version of the format that this Arbor writes. Arbor refuses a seed with a later version.
 SEED_VERSION = 1
@@ -20,10 +20,8 @@ SEED_VERSION = 1
 type Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 
 
-class _Part(BaseModel):
+class _Part(BaseModel, frozen=True, extra="forbid"):
     """A part of a manifest, which refuses fields that it does not know."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     @classmethod
     def read(cls, text: bytes) -> Self:
@@ -56,21 +54,13 @@ class SeedHeader(_Part):
     #: The id that the agent's first key proves.
     public_id: Annotated[str, Field(pattern=r"^agent_[0-9a-f]{64}$")]
     name: Annotated[str, Field(max_length=100)]
-    captured_at: datetime
+    #: A row with a time beyond the years 1 to 9999 could be stored, but not read.
+    captured_at: Annotated[datetime, AfterValidator(in_utc)]
     captured_on_node: Annotated[str, Field(max_length=253)]
     capture_reason: Annotated[str, Field(max_length=500)]
     arbor_version: Annotated[str, Field(max_length=100)]
     #: None where the seed has no vectors.
     vectors: VectorModel | None = None
-
-    @field_validator("captured_at")
-    @classmethod
-    def _in_utc(cls, at: datetime) -> datetime:
-        """Return the time in UTC; a row with a time beyond the years 1 to 9999 could be stored, but not read."""
-        try:
-            return to_utc(at)
-        except Invalid as error:
-            raise ValueError(str(error)) from error
 
 
 class SectionDigest(_Part):

@@ -80,6 +80,12 @@ def words_to_negotiate(boundary: BoundaryRule) -> int:
     return math.ceil(round((1 - boundary.flexibility) * WORDS_TO_NEGOTIATE, 6))
 
 
+def negotiated_words(boundary: BoundaryRule) -> int | None:
+    """Return the number of words that negotiate a boundary; None for one that is not negotiable."""
+    negotiable = boundary.response is BoundaryResponse.NEGOTIATE and boundary.flexibility > 0
+    return words_to_negotiate(boundary) if negotiable else None
+
+
 def at_least_words(count: int) -> str:
     """Return the number of words that a decision needs besides the name of the boundary, as text."""
     return f"at least {counted(count, 'more word')}"

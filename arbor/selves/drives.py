@@ -15,7 +15,7 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Annotated, Any
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AwareDatetime, BaseModel, Field, ValidationError
 
 #: The level that drives return to, the level from which they are urgent, and the decay per hour.
 BASELINE = 0.5
@@ -100,10 +100,8 @@ TRIGGERING_DRIVES = tuple(drive for drive in Drive if drive is not Drive.REST)
 _DriveTime = Annotated[AwareDatetime, Field(lt=datetime(9000, 1, 1, tzinfo=UTC))]
 
 
-class DriveState(BaseModel):
+class DriveState(BaseModel, frozen=True):
     """A drive's level at a time, 0 to 1; `building`: its cause lasts after that time."""
-
-    model_config = ConfigDict(frozen=True)
 
     level: Annotated[float, Field(ge=0, le=1)] = BASELINE
     at: _DriveTime
@@ -113,10 +111,8 @@ class DriveState(BaseModel):
     pressed_at: _DriveTime | None = None
 
 
-class Drives(BaseModel):
+class Drives(BaseModel, frozen=True):
     """All drives of an agent; JSON by `to_json`, back by `read_drives`."""
-
-    model_config = ConfigDict(frozen=True)
 
     states: dict[Drive, DriveState]
     #: The time from which the levels no longer move: the agent has no heartbeats while it is paused or outside of its

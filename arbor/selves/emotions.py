@@ -10,7 +10,7 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Annotated, Any, NamedTuple
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AwareDatetime, BaseModel, Field, ValidationError
 
 #: The half-lives of a mood's distance from its baseline: valence fades within a day, arousal sooner.
 VALENCE_HALF_LIFE = timedelta(hours=6)
@@ -132,10 +132,8 @@ _NUMBER = re.compile(r"\b(valence|arousal)\b\D{0,4}?(-?\d*\.?\d+)")
 _WORD = re.compile(r"[^\W\d_]+")
 
 
-class Mood(BaseModel):
+class Mood(BaseModel, frozen=True):
     """An agent's mood at a time; JSON by `model_dump(mode="json")`, back by `read_mood`."""
-
-    model_config = ConfigDict(frozen=True)
 
     valence: Annotated[float, Field(ge=-1, le=1)]
     arousal: Annotated[float, Field(ge=0, le=1)]

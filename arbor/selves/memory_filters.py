@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
+from pydantic import BaseModel, ValidationError, model_validator
 
 from arbor.errors import Invalid
 from arbor.memory.values import MemoryType, Recalled
@@ -42,10 +42,8 @@ def _bad_word(word: str) -> str:
     return f"a word of a memory filter has 1 to {PATTERN_LENGTH} characters, not only blanks and *, as tide or gossip*, got {word!r}"
 
 
-class MemoryFilter(BaseModel):
+class MemoryFilter(BaseModel, frozen=True, extra="forbid"):
     """One rule: a memory matches if it contains one of the patterns (`word*` is a beginning) and is of one of the types."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     effect: FilterEffect
     patterns: tuple[str, ...] = ()

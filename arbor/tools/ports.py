@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 from arbor.errors import Invalid, ToolFailed
 from arbor.quotations import counted
+from arbor.sealing import RowSecrets
 from arbor.tools.names import TOOL_LENGTH, is_tool_name
 from arbor.tools.schemas import Schema, reduced_schema
 from arbor.tools.texts import clean, one_line
@@ -25,6 +26,8 @@ RESULT_LENGTH = 20_000
 _SCRUBBED_LENGTH = 8
 #: The parts of a listing by which operators and models judge a tool.
 _JUDGED = ("name", "title", "description", "inputSchema", "annotations")
+#: The secrets that servers ask for.
+SERVER_SECRETS = RowSecrets(purpose="tool-server-secret", row="tool server")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -139,7 +139,7 @@ def add(
     with progress_bar("documents", "files") as progress:
         for file in files:
             progress(len(results), len(files))
-            results.append(add_file(file, options))
+            results.append(add_file(file, options=options))
         progress(len(files), len(files))
     if not background:
         results = _wait_for_workers(tenant.id, results)
@@ -221,10 +221,10 @@ def watch(
         allow_empty=allow_empty,
     )
     if once:
-        return _results_output(list(synchronize_folder(folder, options)))
+        return _results_output(list(synchronize_folder(folder, options=options)))
     if not as_json:
         console(err=True).print(f"Watching {escape(str(folder))}; Ctrl-C stops.")
-    for result in watch_folder(folder, options, stop=threading.Event()):
+    for result in watch_folder(folder, options=options, stop=threading.Event()):
         line = {"name": result.name, "change": result.change.value, "error": result.error}
         click.echo(
             json_of(line)

@@ -149,7 +149,7 @@ def read_demo_state(agent: ChosenAgent) -> DemoState:
 
 def recluster_memories(agent: ChosenAgent) -> None:
     """Recluster the agent's memories now, instead of waiting for maintenance."""
-    recluster_mind(agent.tenant_id, agent.id)
+    recluster_mind(tenant_id=agent.tenant_id, agent_id=agent.id)
 
 
 def read_demo_maintenance(agent: ChosenAgent) -> DemoMaintenance:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import re
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from datetime import datetime
 from io import TextIOWrapper
 from typing import TextIO
@@ -41,21 +41,13 @@ class Mask:
 class Log:
     """Writes the lines of all parts to one stream, in color on a terminal."""
 
-    def __init__(
-        self,
-        names: Iterable[str],
-        *,
-        mask: Mask,
-        stream: TextIO | None = None,
-        now: Callable[[], datetime] = datetime.now,
-    ) -> None:
+    def __init__(self, names: Iterable[str], *, mask: Mask, stream: TextIO | None = None) -> None:
         names = list(names)
         self._stream = stream or sys.stdout
         if isinstance(self._stream, TextIOWrapper):
             # A terminal without UTF-8 must not end the installation either.
             self._stream.reconfigure(errors="replace")
         self._mask = mask
-        self._now = now
         self._is_colored = self._stream.isatty()
         self._width = max([len(name) for name in names], default=0)
         self._color = {name: _COLORS[index % len(_COLORS)] for index, name in enumerate(names)}
@@ -74,7 +66,7 @@ class Log:
         self._write(name, self._mask(text), f"{_RED}{_BOLD}" if alarm else _BOLD)
 
     def _write(self, name: str, text: str, tone: str) -> None:
-        time = f"{self._now():%H:%M:%S}"
+        time = f"{datetime.now().astimezone():%H:%M:%S}"
         label = name.ljust(self._width)
         if self._is_colored:
             color = self._color.get(name, "")

@@ -47,7 +47,6 @@ class Supervisor:
         on_change: Callable[[list[dict[str, Any]]], None] = lambda _parts: None,
         on_ready: Callable[[], None] = lambda: None,
         fork_server: ForkServer | None = None,
-        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """Check the needs of the parts, which are given in starting order. Raises ServerError for unknown or cyclic needs.
 
@@ -64,7 +63,6 @@ class Supervisor:
         self._on_change = on_change
         self._on_ready = on_ready
         self._fork_server = fork_server
-        self._clock = clock
         self._selector = selectors.DefaultSelector()
         self._stop_requests = 0
         self._failure: str | None = None
@@ -96,7 +94,7 @@ class Supervisor:
     # --- Starting and watching -----------------------------------------------------------------------
 
     def _advance(self, unit: Unit) -> None:
-        now = self._clock()
+        now = time.monotonic()
         match unit.status:
             case PartStatus.WAITING:
                 if all(self._by_name[need].status in _SATISFIED for need in unit.part.needs):
@@ -116,7 +114,7 @@ class Supervisor:
     def _start(self, unit: Unit) -> None:
         try:
             unit.part.prepare()
-            unit.start(self._clock(), self._fork_server)
+            unit.start(time.monotonic(), self._fork_server)
         except (ArborError, OSError) as error:
             self._handle_failure(unit, f"cannot start: {error}")
             return
@@ -162,7 +160,7 @@ class Supervisor:
             return
         unit.quick_ends += 1
         delay = restart_delay_s(unit.quick_ends)
-        unit.next_start_at = self._clock() + delay
+        unit.next_start_at = time.monotonic() + delay
         looping = unit.quick_ends >= CRASH_LOOP_AFTER
         unit.status = PartStatus.CRASH_LOOP if looping else PartStatus.BACKOFF
         times = f" ({unit.quick_ends} times in a row)" if looping else ""
@@ -218,7 +216,7 @@ class Supervisor:
         requests_before = self._stop_requests
         for unit in units:
             unit.ask_to_stop()
-        started = self._clock()
+        started = time.monotonic()
         left = list(units)
         while left:
             is_urgent = self._stop_requests > max(requests_before, 1)
@@ -227,7 +225,7 @@ class Supervisor:
                     self._collect(unit)
                     unit.status = PartStatus.STOPPED
                     left.remove(unit)
-                elif is_urgent or self._clock() - started > unit.part.stop_within_s:
+                elif is_urgent or time.monotonic() - started > unit.part.stop_within_s:
                     self._log.report("does not end by itself and is killed", name=unit.name, alarm=True)
                     unit.signal_group(signal.SIGKILL)
                     self._collect(unit)

@@ -13,9 +13,10 @@ from arbor.adapters.exchange import ApiEndpoint
 from arbor.adapters.openai import ChatCompletionsModel
 from arbor.adapters.transport import TIMEOUT, DeadlineTransport
 from arbor.errors import ModelTimeout, ReplyInvalid
+from arbor.heartbeat.actions import ACTIONS
 from arbor.heartbeat.replies.parsing import parse_reply
 from arbor.heartbeat.replies.reply import REPLY_KEYS
-from arbor.heartbeat.replies.reply_schema import REPLY_SCHEMA, SCHEMA_NAME
+from arbor.heartbeat.replies.reply_schema import SCHEMA_NAME, reply_schema
 from arbor.models.handles import Handle
 from arbor.models.ports import CallPurpose, ModelRequest, PromptMessage
 from tests.acceptance.local_model import LocalModel
@@ -66,7 +67,7 @@ def heartbeat_request(*, max_tokens: int) -> ModelRequest:
         purpose=CallPurpose.THINK,
         system="You are Scout, a curious agent. You reply with JSON.",
         messages=(PromptMessage(role="user", content=PROMPT),),
-        schema=REPLY_SCHEMA,
+        schema=reply_schema(ACTIONS),
         schema_name=SCHEMA_NAME,
         max_tokens=max_tokens,
         temperature=0.0,

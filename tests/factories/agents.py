@@ -7,6 +7,7 @@ from typing import Any
 
 import factory
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from django.db.models import Model
 from django.utils import timezone
 
 from apps.agents.models import Agent, AgentPolicy, AgentState, Template
@@ -67,11 +68,17 @@ class AgentFactory(TenantRowFactory[Agent]):
         return agent
 
 
-class AgentStateFactory(TenantRowFactory[AgentState]):
+class AgentRowFactory[M: Model](TenantRowFactory[M]):
+    class Meta:
+        abstract = True
+
+    agent = factory.SubFactory(AgentFactory)
+
+
+class AgentStateFactory(AgentRowFactory[AgentState]):
     class Meta:
         model = AgentState
 
-    agent = factory.SubFactory(AgentFactory)
     energy = 12.0
     heartbeats = 7
     working_memory = factory.LazyFunction(
@@ -85,9 +92,8 @@ class AgentStateFactory(TenantRowFactory[AgentState]):
     last_heartbeat_at = factory.LazyFunction(lambda: minutes_ago(5))
 
 
-class AgentPolicyFactory(TenantRowFactory[AgentPolicy]):
+class AgentPolicyFactory(AgentRowFactory[AgentPolicy]):
     class Meta:
         model = AgentPolicy
 
-    agent = factory.SubFactory(AgentFactory)
     daily_heartbeats = 24

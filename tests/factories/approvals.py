@@ -10,18 +10,17 @@ from django.utils import timezone
 from apps.authority.models import ActionApproval
 from arbor.authority.grants import action_resource
 from arbor.authority.requests import body_hash, canonical_body
-from tests.factories.agents import AgentFactory
-from tests.factories.rows import TenantRowFactory, minutes_ago
+from tests.factories.agents import AgentRowFactory
+from tests.factories.rows import minutes_ago
 
 #: Parameters as `decide` completes them.
 PARAMS = {"content": "The reef is charted.", "intent": "they asked for it"}
 
 
-class ActionApprovalFactory(TenantRowFactory[ActionApproval]):
+class ActionApprovalFactory(AgentRowFactory[ActionApproval]):
     class Meta:
         model = ActionApproval
 
-    agent = factory.SubFactory(AgentFactory)
     action = "reach_out_public"
     resource = factory.LazyAttribute(lambda o: action_resource(o.action))
     body = canonical_body(PARAMS).decode()

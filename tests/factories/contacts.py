@@ -17,7 +17,7 @@ from apps.contacts.models import (
 )
 from arbor.contacts.values import Speaker
 from arbor.ids import uuid7
-from tests.factories.agents import AgentFactory
+from tests.factories.agents import AgentRowFactory
 from tests.factories.rows import TenantRowFactory, minutes_ago
 
 
@@ -25,11 +25,10 @@ def _sealed_secret() -> dict[str, Any]:
     return {"v": 1, "ct": "Y2lwaGVydGV4dA==", "iv": "aXY=", "tag": "dGFn"}
 
 
-class ChatSessionFactory(TenantRowFactory[ChatSession]):
+class ChatSessionFactory(AgentRowFactory[ChatSession]):
     class Meta:
         model = ChatSession
 
-    agent = factory.SubFactory(AgentFactory)
     person = "user:ann"
     started_at = factory.LazyFunction(lambda: minutes_ago(20))
     last_at = factory.LazyFunction(lambda: minutes_ago(15))
@@ -69,12 +68,11 @@ class SignalWebhookFactory(TenantRowFactory[SignalWebhook]):
     position = f"{0:032x}.0"
 
 
-class HookFactory(TenantRowFactory[Hook]):
+class HookFactory(AgentRowFactory[Hook]):
     class Meta:
         model = Hook
 
     name = factory.Sequence(lambda n: f"hook-{n}")
-    agent = factory.SubFactory(AgentFactory)
     kind = "json"
     sealed_secret = factory.LazyFunction(_sealed_secret)
 
@@ -91,11 +89,10 @@ class HookDeliveryFactory(TenantRowFactory[HookDelivery]):
     body = '{"type": "invoice.paid"}'
 
 
-class OutboxMessageFactory(TenantRowFactory[OutboxMessage]):
+class OutboxMessageFactory(AgentRowFactory[OutboxMessage]):
     class Meta:
         model = OutboxMessage
 
-    agent = factory.SubFactory(AgentFactory)
     kind = "inbox"
     audience = "user"
     subject = factory.Sequence(lambda n: f"The river, day {n}")

@@ -16,16 +16,15 @@ from apps.goals.models import (
 from arbor.goals.intents import IntentStatus
 from arbor.goals.plans import LinkKind
 from arbor.goals.values import GoalLayer, GoalSource, GoalState
-from tests.factories.agents import AgentFactory
+from tests.factories.agents import AgentRowFactory
 from tests.factories.memories import MemoryFactory
 from tests.factories.rows import TenantRowFactory, minutes_ago
 
 
-class GoalFactory(TenantRowFactory[Goal]):
+class GoalFactory(AgentRowFactory[Goal]):
     class Meta:
         model = Goal
 
-    agent = factory.SubFactory(AgentFactory)
     title = factory.Sequence(lambda n: f"Map region {n}")
     description = "Every path is on the map."
     state = GoalState.ACTIVE
@@ -43,22 +42,20 @@ class ProgressNoteFactory(TenantRowFactory[ProgressNote]):
     text = factory.Sequence(lambda n: f"Found path {n}.")
 
 
-class IntentFactory(TenantRowFactory[Intent]):
+class IntentFactory(AgentRowFactory[Intent]):
     class Meta:
         model = Intent
 
-    agent = factory.SubFactory(AgentFactory)
     goal = factory.SubFactory(GoalFactory, agent=factory.SelfAttribute("..agent"))
     action = "recall"
     description = "Recall what is known of the river."
     status = IntentStatus.PENDING
 
 
-class PlanFactory(TenantRowFactory[Plan]):
+class PlanFactory(AgentRowFactory[Plan]):
     class Meta:
         model = Plan
 
-    agent = factory.SubFactory(AgentFactory)
     goal = factory.SubFactory(GoalFactory, agent=factory.SelfAttribute("..agent"))
     risk = 0.2
     estimated_ticks = 3
@@ -83,11 +80,10 @@ class GoalMemoryLinkFactory(TenantRowFactory[GoalMemoryLink]):
     kind = LinkKind.PROGRESS
 
 
-class SatisfactionFactory(TenantRowFactory[Satisfaction]):
+class SatisfactionFactory(AgentRowFactory[Satisfaction]):
     class Meta:
         model = Satisfaction
 
-    agent = factory.SubFactory(AgentFactory)
     goal = factory.SubFactory(GoalFactory, agent=factory.SelfAttribute("..agent"))
     outcome = "success"
     reward_actual = 0.8

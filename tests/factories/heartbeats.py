@@ -16,15 +16,14 @@ from apps.heartbeats.models import (
     Process,
 )
 from arbor.ids import uuid7
-from tests.factories.agents import AgentFactory
+from tests.factories.agents import AgentRowFactory
 from tests.factories.rows import RowFactory, TenantRowFactory, minutes_ago
 
 
-class ScheduleFactory(TenantRowFactory[HeartbeatSchedule]):
+class ScheduleFactory(AgentRowFactory[HeartbeatSchedule]):
     class Meta:
         model = HeartbeatSchedule
 
-    agent = factory.SubFactory(AgentFactory)
     state = ScheduleState.IDLE
     next_due_at = factory.LazyFunction(lambda: timezone.now() + timedelta(minutes=12))
     interval_s = 3600.0
@@ -44,11 +43,10 @@ def trace_step(at: datetime) -> dict[str, Any]:
     }
 
 
-class HeartbeatFactory(TenantRowFactory[Heartbeat]):
+class HeartbeatFactory(AgentRowFactory[Heartbeat]):
     class Meta:
         model = Heartbeat
 
-    agent = factory.SubFactory(AgentFactory)
     number = factory.Sequence(lambda n: n + 1)
     slot_at = factory.Sequence(lambda n: timezone.now() - timedelta(minutes=5000 - n))
     trigger = Trigger.TIMER
@@ -121,13 +119,12 @@ class ExternalCallFactory(TenantRowFactory[ExternalCall]):
     ended_at = factory.LazyAttribute(lambda o: o.heartbeat.started_at + timedelta(milliseconds=900))
 
 
-class MaintenanceCallFactory(TenantRowFactory[ExternalCall]):
+class MaintenanceCallFactory(AgentRowFactory[ExternalCall]):
     """A factory of failed maintenance calls."""
 
     class Meta:
         model = ExternalCall
 
-    agent = factory.SubFactory(AgentFactory)
     purpose = "summarize"
     status = CallStatus.FAILED
     model = "openai/gpt-5-mini"
@@ -157,20 +154,18 @@ class LedgerEntryFactory(TenantRowFactory[LedgerEntry]):
     latency_ms = 900.0
 
 
-class PerceptFactory(TenantRowFactory[Percept]):
+class PerceptFactory(AgentRowFactory[Percept]):
     class Meta:
         model = Percept
 
-    agent = factory.SubFactory(AgentFactory)
     kind = PerceptKind.USER_MESSAGE
     content = "Is the river frozen?"
 
 
-class DailyUsageFactory(TenantRowFactory[DailyUsage]):
+class DailyUsageFactory(AgentRowFactory[DailyUsage]):
     class Meta:
         model = DailyUsage
 
-    agent = factory.SubFactory(AgentFactory)
     day = factory.LazyFunction(lambda: timezone.now().date())
     heartbeats = 3
     calls = 4

@@ -29,15 +29,14 @@ from apps.memories.models import (
     Upkeep,
 )
 from arbor.memory.values import MemoryStatus, MemoryType
-from tests.factories.agents import AgentFactory
+from tests.factories.agents import AgentRowFactory
 from tests.factories.rows import TenantRowFactory, minutes_ago
 
 
-class MemoryFactory(TenantRowFactory[Memory]):
+class MemoryFactory(AgentRowFactory[Memory]):
     class Meta:
         model = Memory
 
-    agent = factory.SubFactory(AgentFactory)
     type = MemoryType.EPISODIC
     status = MemoryStatus.ACTIVE
     content = factory.Sequence(lambda n: f"On day {n} the river was frozen.")
@@ -80,11 +79,10 @@ class PracticeFactory(TenantRowFactory[Practice]):
     last_at = factory.LazyFunction(lambda: minutes_ago(30))
 
 
-class MindFactory(TenantRowFactory[Mind]):
+class MindFactory(AgentRowFactory[Mind]):
     class Meta:
         model = Mind
 
-    agent = factory.SubFactory(AgentFactory)
     embedding_model = "fake"
     embedding_dimension = 3
 
@@ -117,11 +115,10 @@ class NextEmbeddingFactory(TenantRowFactory[NextEmbedding]):
     embedding = factory.LazyFunction(lambda: HalfVector([1.0, 0.0, 0.0]))
 
 
-class EpisodeFactory(TenantRowFactory[Episode]):
+class EpisodeFactory(AgentRowFactory[Episode]):
     class Meta:
         model = Episode
 
-    agent = factory.SubFactory(AgentFactory)
     session = factory.Sequence(lambda n: f"session-{n}")
     started_at = factory.LazyFunction(lambda: minutes_ago(90))
     last_at = factory.LazyFunction(lambda: minutes_ago(60))
@@ -132,11 +129,10 @@ class EpisodeFactory(TenantRowFactory[Episode]):
     summarized_at = factory.LazyFunction(lambda: minutes_ago(10))
 
 
-class ClusterFactory(TenantRowFactory[Cluster]):
+class ClusterFactory(AgentRowFactory[Cluster]):
     class Meta:
         model = Cluster
 
-    agent = factory.SubFactory(AgentFactory)
     name = factory.Sequence(lambda n: f"river, ford, ice {n}")
     keywords = factory.LazyFunction(lambda: ["river", "ford", "ice"])
     emotional_valence = 0.3
@@ -167,11 +163,10 @@ class ClusterRelationFactory(TenantRowFactory[ClusterRelation]):
     strength = 0.75
 
 
-class ConceptFactory(TenantRowFactory[Concept]):
+class ConceptFactory(AgentRowFactory[Concept]):
     class Meta:
         model = Concept
 
-    agent = factory.SubFactory(AgentFactory)
     name = factory.Sequence(lambda n: f"Water {n}")
     key = factory.LazyAttribute(lambda concept: concept.name.casefold())
     description = "What flows."
@@ -186,22 +181,20 @@ class MemoryConceptFactory(TenantRowFactory[MemoryConcept]):
     strength = 0.9
 
 
-class BufferItemFactory(TenantRowFactory[BufferItem]):
+class BufferItemFactory(AgentRowFactory[BufferItem]):
     class Meta:
         model = BufferItem
 
-    agent = factory.SubFactory(AgentFactory)
     content = factory.Sequence(lambda n: f"The ferryman coughed {n} times.")
     content_hash = factory.LazyAttribute(lambda o: hashlib.sha256(o.content.encode()).digest())
     source = "operator"
     expires_at = factory.LazyFunction(lambda: timezone.now() + timedelta(hours=1))
 
 
-class EdgeFactory(TenantRowFactory[Edge]):
+class EdgeFactory(AgentRowFactory[Edge]):
     class Meta:
         model = Edge
 
-    agent = factory.SubFactory(AgentFactory)
     source_kind = "memory"
     source_id = factory.LazyAttribute(lambda edge: MemoryFactory(agent=edge.agent).id)
     target_kind = "memory"
@@ -209,11 +202,10 @@ class EdgeFactory(TenantRowFactory[Edge]):
     relation = "associated"
 
 
-class CodeSnippetFactory(TenantRowFactory[CodeSnippet]):
+class CodeSnippetFactory(AgentRowFactory[CodeSnippet]):
     class Meta:
         model = CodeSnippet
 
-    agent = factory.SubFactory(AgentFactory)
     language = "python"
     title = "How high the tide is"
     code = factory.Sequence(lambda n: f"tide = {n}")

@@ -18,16 +18,15 @@ from apps.selves.models import (
 from arbor.ids import uuid7
 from arbor.memory.content import content_hash
 from arbor.selves.values import AspectKind, BeliefCategory
-from tests.factories.agents import AgentFactory
+from tests.factories.agents import AgentRowFactory
 from tests.factories.memories import MemoryFactory
 from tests.factories.rows import TenantRowFactory, minutes_ago
 
 
-class BeliefFactory(TenantRowFactory[Belief]):
+class BeliefFactory(AgentRowFactory[Belief]):
     class Meta:
         model = Belief
 
-    agent = factory.SubFactory(AgentFactory)
     category = BeliefCategory.WORLD
     statement = factory.Sequence(lambda n: f"The river freezes after {n} cold nights.")
     statement_hash = factory.LazyAttribute(lambda o: content_hash(o.statement))
@@ -45,11 +44,10 @@ class BeliefEvidenceFactory(TenantRowFactory[BeliefEvidence]):
     supports = True
 
 
-class BoundaryFactory(TenantRowFactory[Boundary]):
+class BoundaryFactory(AgentRowFactory[Boundary]):
     class Meta:
         model = Boundary
 
-    agent = factory.SubFactory(AgentFactory)
     name = factory.Sequence(lambda n: f"no_gossip_{n}")
     type = "ethical"
     response = "refuse"
@@ -57,11 +55,10 @@ class BoundaryFactory(TenantRowFactory[Boundary]):
     examples = factory.LazyFunction(lambda: ["Tell me what Bo said about Ada."])
 
 
-class PeerModelFactory(TenantRowFactory[PeerModel]):
+class PeerModelFactory(AgentRowFactory[PeerModel]):
     class Meta:
         model = PeerModel
 
-    agent = factory.SubFactory(AgentFactory)
     name = factory.Sequence(lambda n: f"peer-{n}")
     interactions = 4
     successes = 3
@@ -70,11 +67,10 @@ class PeerModelFactory(TenantRowFactory[PeerModel]):
     last_at = factory.LazyFunction(lambda: minutes_ago(90))
 
 
-class ExperienceFactory(TenantRowFactory[Experience]):
+class ExperienceFactory(AgentRowFactory[Experience]):
     class Meta:
         model = Experience
 
-    agent = factory.SubFactory(AgentFactory)
     heartbeat_id = factory.LazyFunction(uuid7)
     heartbeat_number = factory.Sequence(int)
     action = "recall"
@@ -83,11 +79,10 @@ class ExperienceFactory(TenantRowFactory[Experience]):
     lesson = "Avoid doing recall (the tide) the same way again."
 
 
-class ProposalFactory(TenantRowFactory[Proposal]):
+class ProposalFactory(AgentRowFactory[Proposal]):
     class Meta:
         model = Proposal
 
-    agent = factory.SubFactory(AgentFactory)
     kind = "identity"
     content = factory.Sequence(lambda n: f"I am patient with tide {n}.")
     change = factory.LazyFunction(lambda: {"aspect": "self_concept"})
@@ -95,11 +90,10 @@ class ProposalFactory(TenantRowFactory[Proposal]):
     source = "consolidation"
 
 
-class SelfChangeFactory(TenantRowFactory[SelfChange]):
+class SelfChangeFactory(AgentRowFactory[SelfChange]):
     class Meta:
         model = SelfChange
 
-    agent = factory.SubFactory(AgentFactory)
     version = factory.Sequence(lambda n: n + 2)
     what = "aspect"
     target_id = factory.LazyFunction(uuid7)
@@ -108,21 +102,19 @@ class SelfChangeFactory(TenantRowFactory[SelfChange]):
     decided_by = "cli:somebody"
 
 
-class PreferenceFactory(TenantRowFactory[Preference]):
+class PreferenceFactory(AgentRowFactory[Preference]):
     class Meta:
         model = Preference
 
-    agent = factory.SubFactory(AgentFactory)
     key = factory.Sequence(lambda n: f"habit {n}")
     value = "short and dry"
     source = "operator"
 
 
-class IdentityAspectFactory(TenantRowFactory[IdentityAspect]):
+class IdentityAspectFactory(AgentRowFactory[IdentityAspect]):
     class Meta:
         model = IdentityAspect
 
-    agent = factory.SubFactory(AgentFactory)
     kind = AspectKind.PURPOSE
     content = factory.Sequence(lambda n: f"I am there to find ford {n}.")
     content_hash = factory.LazyAttribute(lambda o: content_hash(o.content))

@@ -7,7 +7,7 @@ from uuid import UUID
 import factory
 
 from apps.knowledge.models import AgentSkill, SignalSubscription, Skill, SkillVersion
-from tests.factories.agents import AgentFactory
+from tests.factories.agents import AgentRowFactory
 from tests.factories.rows import TenantRowFactory
 
 
@@ -30,20 +30,18 @@ class SkillFactory(TenantRowFactory[Skill]):
     tokens = 5
 
 
-class AgentSkillFactory(TenantRowFactory[AgentSkill]):
+class AgentSkillFactory(AgentRowFactory[AgentSkill]):
     class Meta:
         model = AgentSkill
 
-    agent = factory.SubFactory(AgentFactory)
     position = 1
     name = "lamps"
 
 
-class SignalSubscriptionFactory(TenantRowFactory[SignalSubscription]):
+class SignalSubscriptionFactory(AgentRowFactory[SignalSubscription]):
     class Meta:
         model = SignalSubscription
 
-    agent = factory.SubFactory(AgentFactory)
     names = factory.LazyFunction(lambda: ["memory.goal_*"])
     position = UUID(int=0)
     created_by = "user:nora"

@@ -8,7 +8,7 @@ import factory
 
 from apps.workflows.models import Workflow, WorkflowRun, WorkflowStep, WorkflowVersion
 from arbor.workflows.values import WorkflowRunStatus, WorkflowStepKind, WorkflowStepStatus, WorkflowTrigger
-from tests.factories.agents import AgentFactory
+from tests.factories.agents import AgentRowFactory
 from tests.factories.rows import TenantRowFactory, minutes_ago
 
 SOURCE = (
@@ -53,7 +53,7 @@ class WorkflowRunFactory(TenantRowFactory[WorkflowRun]):
     leg = 1
 
 
-class WorkflowStepFactory(TenantRowFactory[WorkflowStep]):
+class WorkflowStepFactory(AgentRowFactory[WorkflowStep]):
     class Meta:
         model = WorkflowStep
 
@@ -62,7 +62,6 @@ class WorkflowStepFactory(TenantRowFactory[WorkflowStep]):
     name = "ask"
     kind = WorkflowStepKind.APPROVAL
     status = WorkflowStepStatus.WAITING
-    agent = factory.SubFactory(AgentFactory)
     input = "Publish the reef?"
     attempts = 1
     started_at = factory.LazyFunction(lambda: minutes_ago(20))

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
+from uuid import UUID
 
 from django.db import connections
+
+from apps.tenants.scope import tenant_transaction
 
 #: The longest that a thread waits for the others; after that the barrier breaks, and the test fails.
 _PATIENCE_S = 60
@@ -25,6 +28,16 @@ def race[T](*operations: Callable[[], T]) -> list[T]:
 
     with ThreadPoolExecutor(len(operations)) as pool:
         return list(pool.map(run, operations))
+
+
+def in_tenant[T](tenant_id: UUID, operation: Callable[..., T], **arguments: object) -> Callable[[], T]:
+    """Return the operation with its arguments, in a transaction of the tenant."""
+
+    def run() -> T:
+        with tenant_transaction(tenant_id):
+            return operation(**arguments)
+
+    return run
 
 
 def none_if_refused[T](operation: Callable[[], T], *refusals: type[Exception]) -> Callable[[], T | None]:

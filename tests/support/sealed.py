@@ -31,7 +31,7 @@ from apps.tools.models import ToolServer
 from apps.tools.services.servers import add_server, address_of
 from arbor.agents.identity import open_private_key, sign, verify
 from arbor.agents.keys import KeyPurpose, slot_of
-from arbor.contacts.signing import open_secret
+from arbor.contacts.signing import SIGNING_SECRETS
 from arbor.contacts.values import Audience, ChannelKind
 from arbor.sealing import SealedRecord
 from config.keys import KeySource
@@ -41,6 +41,18 @@ from tests.support.cluster import set_serving_passwords
 from tests.support.console import sign_in
 
 AGENTS = 6
+#: The numbers of sealed and signed values by kind, with AGENTS agents.
+SEALED = {
+    "role passwords": 3,
+    "keys of the System Authority": 1,
+    "agent keys": 2 * AGENTS,
+    "webhook secrets": 1,
+    "signal webhook secrets": 1,
+    "hook secrets": 1,
+    "tool server secrets": 1,
+    "provider keys": 1,
+    "sessions": 1,
+}
 PROVIDER_KEY = "sk-ant-0123456789abcdef"
 
 
@@ -90,13 +102,13 @@ class Secrets:
             channel = Channel.objects.get(id=self.channel_id)
             assert secret_of(channel) == self.webhook_secret.encode()
             webhook = SignalWebhook.objects.get(id=self.signal_webhook_id)
-            opened = open_secret(
+            opened = SIGNING_SECRETS.unseal(
                 webhook.sealed_secret,
                 keys=master_keys(),
                 tenant_id=webhook.tenant_id,
                 row_id=webhook.id,
             )
-            assert opened == self.signal_webhook_secret.encode()
+            assert opened.raw == self.signal_webhook_secret.encode()
             own = find_provider(self.tenant.id, "anthropic/claude")
             assert own is not None
             assert credentials_of(own).anthropic_api_key == PROVIDER_KEY

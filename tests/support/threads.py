@@ -5,8 +5,11 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 
-from django.db import connections
+from django.db import connections, transaction
+
+from apps.tenants.scope import APP
 
 
 class _ConnectedThread(threading.Thread):
@@ -40,6 +43,13 @@ def in_own_connection(work: Callable[[], object]) -> threading.Thread:
     thread = _ConnectedThread(work)
     thread.start()
     return thread
+
+
+def start_blocked(work: Callable[[], object], *, using: str = APP) -> None:
+    """Start work in a thread, and return when it waits for a lock of the open transaction; after the commit it is joined."""
+    thread = in_own_connection(work)
+    await_blocked_session()
+    transaction.on_commit(partial(thread.join, 60), using=using)
 
 
 def await_blocked_session() -> None:

@@ -7,7 +7,7 @@ from typing import ClassVar
 from django.db import models
 
 from apps.tenants.fields import PackedJSON, TenantOneToOne, choices_of
-from apps.tenants.models import TenantModel
+from apps.tenants.models import TenantModel, TenantRow
 from arbor.agents.energy import ENERGY_CEILING
 from arbor.agents.lifecycle import AgentStatus
 from arbor.ids import uuid7
@@ -53,10 +53,9 @@ class Template(AbstractTemplate, TenantModel):
         constraints = [models.UniqueConstraint(fields=["tenant", "name"], name="agents_template_name")]
 
 
-class Agent(TenantModel):
+class Agent(TenantRow):
     """An agent's constant data; the changing data is in `AgentState` and the schedule."""
 
-    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     #: `agent_` and the SHA-256 of its first public key.
     public_id = models.CharField(max_length=70, editable=False)
     name = models.CharField(max_length=100)

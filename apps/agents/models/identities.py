@@ -8,10 +8,9 @@ from django.db import models
 
 from apps.agents.models.agents import Agent
 from apps.tenants.fields import TenantForeignKey, TenantOneToOne, choices_of
-from apps.tenants.models import TenantModel
+from apps.tenants.models import TenantModel, TenantRow
 from arbor.agents.endorsement import REASON_LENGTH, EndorsementStatus
 from arbor.agents.keys import KeyPurpose
-from arbor.ids import uuid7
 
 
 class AuthorityKey(models.Model):
@@ -38,7 +37,7 @@ class AuthorityKey(models.Model):
         return f"key {self.number} of the System Authority"
 
 
-class AgentKey(TenantModel):
+class AgentKey(TenantRow):
     """A key pair of an agent; the private half only as a sealed record, which no page shows."""
 
     #: A key never changes, and is deleted with its agent; rotating the master key seals the private half anew, and
@@ -46,7 +45,6 @@ class AgentKey(TenantModel):
     app_privileges: ClassVar[str] = "SELECT, INSERT, UPDATE (sealed_private_key)"
     ops_privileges: ClassVar[str] = ""
 
-    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     agent = TenantForeignKey(Agent, related_name="keys")
     #: From 1, by purpose. The hash of the first signing key is the agent's public id.
     number = models.PositiveSmallIntegerField(default=1, db_default=1)
@@ -81,7 +79,6 @@ class AgentEndorsement(TenantModel):
     """The System Authority's signed statement about an agent's identity (`arbor.agents.endorsement.Endorsement`)."""
 
     app_privileges: ClassVar[str] = "SELECT, INSERT, UPDATE"
-    ops_privileges: ClassVar[str] = "SELECT"
 
     agent = TenantOneToOne(Agent, primary_key=True, related_name="endorsement")
     status = models.CharField(
@@ -102,12 +99,11 @@ class AgentEndorsement(TenantModel):
         return f"identity {self.status} since {self.at:%Y-%m-%d %H:%M:%S} UTC"
 
 
-class RequestedCapability(TenantModel):
+class RequestedCapability(TenantRow):
     """A capability that an agent's template requested for it; it grants nothing."""
 
     app_privileges: ClassVar[str] = "SELECT, INSERT"
 
-    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     agent = TenantForeignKey(Agent, related_name="requested_capabilities")
     #: An `arbor://` URI in canonical form.
     resource = models.CharField(max_length=500)

@@ -6,8 +6,7 @@ from django.db import models
 
 from apps.agents.models.agents import Agent
 from apps.tenants.fields import OnDelete, TenantForeignKey
-from apps.tenants.models import TenantModel
-from arbor.ids import uuid7
+from apps.tenants.models import TenantModel, TenantRow
 
 
 class PerceptKind(models.TextChoices):
@@ -31,10 +30,9 @@ class PerceptKind(models.TextChoices):
     INTERRUPT = "interrupt"
 
 
-class Percept(TenantModel):
+class Percept(TenantRow):
     """An event that reached an agent and is pending until a heartbeat takes it in."""
 
-    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     agent = TenantForeignKey(Agent, related_name="percepts")
     kind = models.CharField(max_length=16, choices=PerceptKind)
     #: Empty while the message is sealed.

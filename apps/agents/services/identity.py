@@ -149,7 +149,7 @@ def _store_statement(
         authority_number=statement.authority_number,
         signature=statement.signature,
     )
-    record_statement(agent, action, actor, message, statement)
+    record_statement(agent, action=action, actor=actor, message=message, statement=statement)
     return statement
 
 
@@ -162,7 +162,7 @@ def _valid_reason(reason: str) -> str:
 
 
 def record_statement(
-    agent: Agent, action: AuditAction, actor: str, message: str, statement: Endorsement
+    agent: Agent, *, action: AuditAction, actor: str, message: str, statement: Endorsement
 ) -> None:
     """Audit a statement about an agent's identity, and emit its signal."""
     detail = {"status": statement.status.value, "serial": statement.serial}

@@ -11,16 +11,18 @@ from functools import lru_cache
 from typing import Any
 
 from apps.agents.services.authority import open_authority_key
-from apps.agents.services.signers import signing_key
 from apps.tenants.encoding import from_json
+from apps.tenants.keys import master_keys
 from arbor.agents.endorsement import (
     Endorsement,
     EndorsementStatus,
     inactive_reason,
     verify_statement,
 )
-from arbor.agents.keys import ChainKey, KeyChain, SigningKey
+from arbor.agents.identity import open_private_key
+from arbor.agents.keys import ChainKey, KeyChain, KeyPurpose, SigningKey, slot_of
 from arbor.errors import IdentityRefused, SealBroken
+from arbor.sealing import SealedRecord
 
 #: The identity of the agent `a` as JSON text, null for an agent without an endorsement. Needs `%(tenant)s`.
 IDENTITY_COLUMN = """(
@@ -40,6 +42,8 @@ IDENTITY_COLUMN = """(
 )"""
 #: Identities that a process has parsed, about 3 KB each.
 _IDENTITIES_CACHED = 2048
+#: Signing keys that a process has opened and built, under 1 KB each.
+_KEYS_CACHED = 4096
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -63,7 +67,7 @@ class AgentIdentity:
     def signing_key(self) -> SigningKey:
         """Return the key with which the agent signs. Raises IdentityRefused unless the agent may act, and SealBroken."""
         self.require_active()
-        return signing_key(
+        return _signing_key(
             self.sealed,
             public_id=self.chain.public_id,
             tenant_id=self.chain.tenant_id,
@@ -138,3 +142,16 @@ def _parsed(
         sealed=keys[-1][3] if keys else "",
     )
     return identity, endorsement.authority_number, authorities
+
+
+@lru_cache(maxsize=_KEYS_CACHED)
+def _signing_key(sealed: str, *, public_id: str, tenant_id: str, number: int) -> SigningKey:
+    """Open and build a signing key from its sealed record in JSON text. Raises SealBroken."""
+    private = open_private_key(
+        SealedRecord.from_json(from_json(sealed)),
+        keys=master_keys(),
+        agent_public_id=public_id,
+        tenant_id=tenant_id,
+        slot=slot_of(KeyPurpose.SIGNING, number),
+    )
+    return SigningKey.build(private, public_id=public_id, number=number)

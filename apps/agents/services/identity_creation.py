@@ -100,5 +100,9 @@ def _endorse_existing(agent: Agent, rows: Sequence[AgentKey], actor: str) -> Non
     statement = endorse(chain, authority=ensure_system_authority(), serial=1, at=datetime.now(UTC))
     endorsement_row(agent, statement).save(force_insert=True)
     record_statement(
-        agent, AuditAction.IDENTITY_ENDORSED, actor, f"endorsed the identity of {agent.name}", statement
+        agent,
+        action=AuditAction.IDENTITY_ENDORSED,
+        actor=actor,
+        message=f"endorsed the identity of {agent.name}",
+        statement=statement,
     )

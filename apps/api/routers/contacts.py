@@ -203,7 +203,7 @@ def try_channel(request: HttpRequest, channel_id: UUID) -> ChannelResource:
     with tenant_transaction(access.tenant_id):
         channel = row_of_tenant(Channel, channel_id)
         message = create_test_message(channel, actor=access.actor)
-    deliver_test_message(ChannelKind(channel.kind), message)
+    deliver_test_message(kind=ChannelKind(channel.kind), message=message)
     return ChannelResource.of(channel)
 
 

@@ -163,9 +163,7 @@ def list_goals(
     request: HttpRequest, agent_id: UUID, page: Paging, state: GoalState | None = None
 ) -> ListPage[GoalResource]:
     """List an agent's goals, the last changed first."""
-    rows = rows_of(Goal, agent_id)
-    if state is not None:
-        rows = rows.filter(state=state)
+    rows = rows_of(Goal, agent_id, state=state)
     return page_of(rows, page, order="-touched_at", to_resource=GoalResource.model_validate)
 
 

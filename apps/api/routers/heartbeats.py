@@ -149,9 +149,7 @@ def list_heartbeats(
     request: HttpRequest, agent_id: UUID, page: Paging, status: HeartbeatStatus | None = None
 ) -> ListPage[HeartbeatResource]:
     """List an agent's heartbeats, the latest first."""
-    rows = rows_of(Heartbeat, agent_id).defer("situation", "trace")
-    if status is not None:
-        rows = rows.filter(status=status)
+    rows = rows_of(Heartbeat, agent_id, status=status).defer("situation", "trace")
     return page_of(rows, page, order="-started_at", to_resource=HeartbeatResource.model_validate)
 
 

@@ -136,11 +136,8 @@ def list_memories(
     request: HttpRequest, agent_id: UUID, page: Paging, wanted: Query[MemoryQuery]
 ) -> ListPage[MemoryResource]:
     """List an agent's memories, the latest first. Listing changes nothing."""
-    rows = rows_of(Memory, agent_id).filter(importance__gte=wanted.min_importance)
-    if wanted.type is not None:
-        rows = rows.filter(type=wanted.type)
-    if wanted.status is not None:
-        rows = rows.filter(status=wanted.status)
+    rows = rows_of(Memory, agent_id, type=wanted.type, status=wanted.status)
+    rows = rows.filter(importance__gte=wanted.min_importance)
     if wanted.session:
         rows = rows.filter(session=wanted.session).exclude(session="")
     if wanted.pinned:

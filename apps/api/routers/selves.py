@@ -45,15 +45,8 @@ SOURCE = "operator"
 _Share = Annotated[float, Field(ge=0, le=1)]
 _Text = Annotated[str, Field(min_length=1, max_length=TEXT_LENGTH)]
 #: The kinds of proposals that consist of a text; a preference has a key and a value, and `NewProposal` refuses one without.
-_TextKind = Annotated[
-    ProposalKind,
-    WithJsonSchema(
-        {
-            "type": "string",
-            "enum": [kind.value for kind in ProposalKind if kind is not ProposalKind.PREFERENCE],
-        }
-    ),
-]
+_TEXT_KINDS = [kind.value for kind in ProposalKind if kind is not ProposalKind.PREFERENCE]
+_TextKind = Annotated[ProposalKind, WithJsonSchema({"type": "string", "enum": _TEXT_KINDS})]
 _Reason = Annotated[str, Field(max_length=REASON_LENGTH, description="For the record.")]
 
 
@@ -219,7 +212,7 @@ def list_beliefs(
     request: HttpRequest, agent_id: UUID, page: Paging, status: BeliefStatus | None = None
 ) -> ListPage[BeliefResource]:
     """List an agent's beliefs, the oldest first."""
-    rows = _rows(Belief, agent_id, status)
+    rows = rows_of(Belief, agent_id, status=status)
     return page_of(rows, page, order="created_at", to_resource=BeliefResource.model_validate)
 
 
@@ -257,7 +250,7 @@ def list_aspects(
     request: HttpRequest, agent_id: UUID, page: Paging, status: BeliefStatus | None = None
 ) -> ListPage[AspectResource]:
     """List the aspects of an agent's identity, the oldest first."""
-    rows = _rows(IdentityAspect, agent_id, status)
+    rows = rows_of(IdentityAspect, agent_id, status=status)
     return page_of(rows, page, order="created_at", to_resource=AspectResource.model_validate)
 
 
@@ -300,7 +293,7 @@ def remove_aspect(
 def list_preferences(request: HttpRequest, agent_id: UUID, page: Paging) -> ListPage[PreferenceResource]:
     """List an agent's preferences by key."""
     return page_of(
-        _rows(Preference, agent_id), page, order="key", to_resource=PreferenceResource.model_validate
+        rows_of(Preference, agent_id), page, order="key", to_resource=PreferenceResource.model_validate
     )
 
 
@@ -333,7 +326,7 @@ def list_proposals(
     request: HttpRequest, agent_id: UUID, page: Paging, status: ProposalStatus | None = None
 ) -> ListPage[ProposalResource]:
     """List proposals about an agent's self, the latest first; `status=pending`: the undecided ones."""
-    rows = _rows(Proposal, agent_id, status)
+    rows = rows_of(Proposal, agent_id, status=status)
     return page_of(rows, page, order="-created_at", to_resource=ProposalResource.model_validate)
 
 
@@ -342,9 +335,7 @@ def create_proposal(
     request: HttpRequest, agent_id: UUID, proposal: ProposalInput
 ) -> Status[ProposalResource]:
     """Add a proposal. The agent decides it at its next heartbeat, unless a person does before."""
-    new = NewProposal(
-        kind=proposal.kind, content=proposal.content, confidence=proposal.confidence, source=SOURCE
-    )
+    new = NewProposal(**proposal.model_dump(), source=SOURCE)
     outcome = propose_by_person(agent_id=agent_id, new=new)
     if not outcome.made:
         raise AlreadyExists("the same proposal waits for a decision already")
@@ -393,7 +384,7 @@ def show_inner_state(request: HttpRequest, agent_id: UUID) -> InnerResource:
 def list_experiences(request: HttpRequest, agent_id: UUID, page: Paging) -> ListPage[ExperienceResource]:
     """List an agent's actions with their outcomes and lessons, the latest first."""
     return page_of(
-        _rows(Experience, agent_id),
+        rows_of(Experience, agent_id),
         page,
         order="-heartbeat_number",
         to_resource=ExperienceResource.model_validate,
@@ -403,9 +394,4 @@ def list_experiences(request: HttpRequest, agent_id: UUID, page: Paging) -> List
 @router.get("/agents/{uuid:agent_id}/peers", response=ListPage[PeerResource], summary="List peers")
 def list_peers(request: HttpRequest, agent_id: UUID, page: Paging) -> ListPage[PeerResource]:
     """List the people and agents that an agent deals with, by name."""
-    return page_of(_rows(PeerModel, agent_id), page, order="name", to_resource=PeerResource.model_validate)
-
-
-def _rows(model: Any, agent_id: UUID, status: str | None = None) -> Any:
-    rows = rows_of(model, agent_id)
-    return rows if status is None else rows.filter(status=status)
+    return page_of(rows_of(PeerModel, agent_id), page, order="name", to_resource=PeerResource.model_validate)

@@ -22,7 +22,7 @@ _RECORDS = {DeletedRows.HEARTBEATS: Record.HEARTBEATS, DeletedRows.DIGESTS: Reco
 _NAMES = {DeletedRows.HEARTBEATS: "heartbeats", DeletedRows.DIGESTS: "digests under seals"}
 
 
-def record_age_deletion(chain: AuditChain, rows: DeletedRows, *, until: datetime, using: str = OPS) -> None:
+def record_age_deletion(chain: AuditChain, *, rows: DeletedRows, until: datetime, using: str = OPS) -> None:
     """Record a deletion of rows by age in the transaction of one of its steps; all steps with the same `until` share one record."""
     age = settings.ARBOR_HISTORY_AGES[_RECORDS[rows]] or timedelta()
     model: Any = AuditEvent if chain.tenant_id else PlatformEvent

@@ -8,7 +8,7 @@ from django.db import models
 
 from apps.agents.models import Agent
 from apps.tenants.fields import TenantForeignKey
-from apps.tenants.models import TenantModel
+from apps.tenants.models import TenantModel, TenantRow
 from arbor.agents.capabilities import MAX_URI_LENGTH
 from arbor.authority.grants import DEFAULT_DEPTH, MAX_DEPTH
 from arbor.ids import uuid7
@@ -17,7 +17,7 @@ from arbor.ids import uuid7
 class CapabilityGrant(TenantModel):
     """A grant of a resource to an agent, signed by the System Authority. Its terms never change; it can only be revoked."""
 
-    #: `signature` and `issuer`: a migration writes unsigned grants, which `sign_pending_grants` signs. A rotation of the System
+    #: `signature` and `issuer`: a migration writes unsigned grants, which `sign_all_pending_grants` signs. A rotation of the System
     #: Authority's key signs them anew, with their copies of the grants above.
     app_privileges: ClassVar[str] = (
         "SELECT, INSERT, UPDATE (revoked_at, revoked_by, revoked_reason, issuer, signature, ancestors)"
@@ -78,14 +78,13 @@ class CapabilityGrant(TenantModel):
         return self.resource
 
 
-class CapabilityUse(TenantModel):
+class CapabilityUse(TenantRow):
     """Counted uses of a limited grant: one by an action, or the share given to a delegate. Written once."""
 
     app_privileges: ClassVar[str] = "SELECT, INSERT"
     #: Maintenance deletes uses that no longer count.
     ops_privileges: ClassVar[str] = "SELECT, DELETE"
 
-    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     capability = TenantForeignKey(CapabilityGrant, related_name="uses")
     #: None: given to a delegate.
     heartbeat_id = models.UUIDField(null=True)

@@ -8,16 +8,13 @@ from django.db import models
 
 from apps.agents.models import Agent
 from apps.tenants.fields import TenantForeignKey, TenantOneToOne, choices_of
-from apps.tenants.models import TenantModel
+from apps.tenants.models import TenantModel, TenantRow
 from arbor.agents.template import TrustTier
 from arbor.authority.trust_tiers import TierStatus
-from arbor.ids import uuid7
 
 
 class TrustScore(TenantModel):
     """An agent's trust tier, and the score that moves it; computed by maintenance."""
-
-    ops_privileges: ClassVar[str] = "SELECT"
 
     agent = TenantOneToOne(Agent, primary_key=True, related_name="trust_score")
     tier = models.CharField(max_length=16, choices=choices_of(TrustTier))
@@ -62,12 +59,11 @@ class TrustScore(TenantModel):
         )
 
 
-class TierChange(TenantModel):
+class TierChange(TenantRow):
     """A change of an agent's trust tier. Written once."""
 
     app_privileges: ClassVar[str] = "SELECT, INSERT"
 
-    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     agent = TenantForeignKey(Agent, related_name="tier_changes")
     before = models.CharField(max_length=16, choices=choices_of(TrustTier))
     after = models.CharField(max_length=16, choices=choices_of(TrustTier))

@@ -9,11 +9,10 @@ from django.db import models
 
 from apps.agents.models import Agent
 from apps.tenants.fields import TenantForeignKey, TenantOneToOne, choices_of
-from apps.tenants.models import TenantModel
+from apps.tenants.models import TenantModel, TenantRow
 from arbor.agents.capabilities import MAX_URI_LENGTH
 from arbor.authority.approvals import ApprovalStatus
 from arbor.authority.modes import TrustMode, TrustPreset
-from arbor.ids import uuid7
 from arbor.tools.names import ACTION_LENGTH
 
 #: Characters of a body hash: SHA-256 in hexadecimal digits.
@@ -34,10 +33,9 @@ class AgentTrust(TenantModel):
         return self.preset
 
 
-class ModeRule(TenantModel):
+class ModeRule(TenantRow):
     """The mode that a person has set for a resource and everything below it."""
 
-    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     #: None: all agents of the tenant.
     agent = TenantForeignKey(Agent, null=True, related_name="mode_rules")
     #: An `arbor://` URI.
@@ -68,10 +66,9 @@ class ModeRule(TenantModel):
         return f"{self.prefix}: {self.mode}"
 
 
-class ActionApproval(TenantModel):
+class ActionApproval(TenantRow):
     """A request of an agent to act, which a person approves or denies; an approved action runs once."""
 
-    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     agent = TenantForeignKey(Agent, related_name="approvals")
     #: The heartbeat that asked, its round trip and the place of the action in it; no reference, because the record
     #: outlives the heartbeat.

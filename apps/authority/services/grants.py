@@ -20,7 +20,6 @@ from apps.authority.services.authority_column import capability_name, from_recor
 from apps.signals.services.emission import emit
 from apps.tenants.scope import current_tenant
 from apps.tenants.statements import fetch
-from arbor.agents.keys import SigningKey
 from arbor.audit.changes import AuditChange, change_of
 from arbor.authority.constraints import UNCONSTRAINED, Constraints
 from arbor.authority.grants import (
@@ -144,7 +143,8 @@ def delegate_capability(
     would widen the grant is audited and raises CapabilityDenied.
     """
     # In the order of locks: agents before rows. The holder's heartbeats use the grant under its schedule.
-    for agent_id in sorted({to_agent_id, _holder_of(capability_id) or to_agent_id}):
+    holder_id = CapabilityGrant.objects.filter(id=capability_id).values_list("agent_id", flat=True).first()
+    for agent_id in sorted({to_agent_id, holder_id or to_agent_id}):
         lock_schedule(agent_id)
     agent, now = lock_agent(to_agent_id), datetime.now(UTC)
     parent_row = _lock_grant(capability_id)
@@ -215,9 +215,9 @@ def revoke_actions(*, action: str, agent_ids: Collection[UUID] | None, reason: s
     return len(_revoke(list(rows.values_list("id", flat=True)), reason=reason, actor=actor))
 
 
-def sign_rows(rows: Iterable[CapabilityGrant], key: SigningKey | None = None) -> None:
+def sign_rows(rows: Iterable[CapabilityGrant]) -> None:
     """Sign grants as the System Authority; the caller stores them."""
-    key = key or ensure_system_authority()
+    key = ensure_system_authority()
     for row in rows:
         row.issuer = issuer_of(key.number)
         row.signature = key.sign(to_value(row).message()).hex()
@@ -277,13 +277,6 @@ def _revoke(roots: Sequence[UUID], *, reason: str, actor: str) -> list[UUID]:
         rows.update(revoked_at=datetime.now(UTC), revoked_by=actor, revoked_reason=reason[:REASON_LENGTH])
         revoked += in_force
     return revoked
-
-
-def _holder_of(capability_id: UUID) -> UUID | None:
-    """Return the agent that has a grant; None for a grant of all agents, and for one that does not exist."""
-    holders = CapabilityGrant.objects.filter(id=capability_id).values_list("agent_id", flat=True)
-    holder: UUID | None = holders.first()
-    return holder
 
 
 def _lock_grant(capability_id: UUID) -> CapabilityGrant:

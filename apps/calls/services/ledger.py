@@ -85,12 +85,12 @@ def charges_json(charges: Sequence[Charge]) -> str:
     return to_json([vars(charge) for charge in charges])
 
 
-def charge_reply(call: LeasedCall, reply: ModelReply, *, error_kind: str = "") -> None:
+def charge_reply(call: LeasedCall, *, reply: ModelReply, error_kind: str = "") -> None:
     """Record the cost of a reply; `error_kind` names the error of an unusable one. One statement."""
     _charge([reply_charge(call, reply, error_kind=error_kind)])
 
 
-def charge_failure(call: LeasedCall, error: Exception, latency_ms: float) -> None:
+def charge_failure(call: LeasedCall, *, error: Exception, latency_ms: float) -> None:
     """Record the cost of a call without a reply, if a request was sent."""
     charge = failure_charge(call, error, latency_ms)
     if charge is not None:
@@ -148,7 +148,7 @@ def estimated_tokens(request: ModelRequest) -> int:
     )
 
 
-def record_truncation(call: LeasedCall, reply: ModelReply) -> None:
+def record_truncation(call: LeasedCall, *, reply: ModelReply) -> None:
     """Write an audit record if the model truncated its reply, in the open transaction."""
     if reply.finish_reason == "length":
         record(

@@ -21,7 +21,6 @@ from apps.console.admin import (  # noqa: F401
     skills,
     tenants,
     tools,
-    trust_tiers,
     upkeep,
     workflows,
 )

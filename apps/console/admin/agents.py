@@ -19,8 +19,9 @@ from apps.agents.services.energy import energy_terms_of
 from apps.console import cells, columns
 from apps.console.access import Right, actor_of, has_right
 from apps.console.acts import carry_out
+from apps.console.add_pages import AddPageAdmin
 from apps.console.forms import DestroyAgentForm, NewAgentForm
-from apps.console.listing import AddPageAdmin, PageAdmin, filters, is_list
+from apps.console.listing import PageAdmin, filters, is_list
 from apps.console.pages.agent import read_agent, read_agent_overview
 from apps.console.views import console_page
 from apps.tenants.scope import APP

@@ -7,16 +7,15 @@ from types import MappingProxyType
 from typing import Any, ClassVar
 
 from django.contrib import admin
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from apps.console import cells, columns
-from apps.console.access import actor_of
+from apps.console.add_pages import AddPageAdmin
 from apps.console.forms import NewChannelForm
 from apps.console.listing import (
-    AddPageAdmin,
     AgentRowsAdmin,
     FoundByIdAdmin,
     OwnPageAdmin,
@@ -26,7 +25,6 @@ from apps.console.listing import (
 from apps.console.operator.hook_forms import NewWebhookForm
 from apps.console.pages.contacts import read_message
 from apps.console.pages.hooks import read_webhook_deliveries
-from apps.console.views import console_page
 from apps.contacts.models import Channel, ChatMessage, ChatSession, OutboxMessage, SignalWebhook
 from apps.contacts.services.channels import redact_target
 from arbor.adapters.webhook import redact_url
@@ -43,18 +41,9 @@ class ChannelAdmin(AddPageAdmin, OwnPageAdmin):
     deferred = (*OwnPageAdmin.deferred, "sealed_secret")
     exported_as: ClassVar[Mapping[str, Callable[[Any], Any]]] = MappingProxyType({"target": redact_target})
 
-    def add_page(self, request: HttpRequest) -> HttpResponse:
-        """Add a channel. A webhook's secret is shown once, in the response, which no admin view lets a browser cache."""
-        form = NewChannelForm(request.POST if request.method == "POST" else None)
-        created = form.create(actor=actor_of(request)) if form.is_valid() else None
-        return console_page(
-            request,
-            "console/channel_new.html",
-            title="New channel",
-            opts=self.opts,
-            form=form,
-            created=created,
-        )
+    new_form = NewChannelForm
+    new_template = "console/channel_new.html"
+    new_title = "New channel"
 
     of_agent = columns.agent_or_all()
     target_shown = columns.cell(
@@ -82,18 +71,9 @@ class SignalWebhookAdmin(AddPageAdmin, OwnPageAdmin):
         """Add the latest deliveries."""
         return super().page_context(request, row) | {"deliveries": read_webhook_deliveries(row)}
 
-    def add_page(self, request: HttpRequest) -> HttpResponse:
-        """Add a webhook. Its secret is shown once, in the response."""
-        form = NewWebhookForm(request.POST if request.method == "POST" else None)
-        created = form.create(actor=actor_of(request)) if form.is_valid() else None
-        return console_page(
-            request,
-            "console/webhook_new.html",
-            title="New webhook",
-            opts=self.opts,
-            form=form,
-            created=created,
-        )
+    new_form = NewWebhookForm
+    new_template = "console/webhook_new.html"
+    new_title = "New webhook"
 
     of_agent = columns.agent_or_all()
     wanted = columns.cell("signals", lambda webhook: cells.clipped(", ".join(webhook.signals) or "all", 60))

@@ -11,8 +11,8 @@ from django.utils.safestring import SafeString
 
 from apps.console import cells, columns
 from apps.console.access import actor_of
+from apps.console.add_pages import AddPageAdmin
 from apps.console.listing import (
-    AddPageAdmin,
     FoundByIdAdmin,
     OwnPageAdmin,
     PageAdmin,

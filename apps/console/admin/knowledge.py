@@ -11,7 +11,8 @@ from django.urls import reverse
 
 from apps.console import cells, columns
 from apps.console.access import actor_of
-from apps.console.listing import AddPageAdmin, AgentRowsAdmin, FoundByIdAdmin, PageAdmin, filters
+from apps.console.add_pages import AddPageAdmin
+from apps.console.listing import AgentRowsAdmin, FoundByIdAdmin, PageAdmin, filters
 from apps.console.live import BUSY_REFRESH_S
 from apps.console.operator.documents import (
     NewDocumentsForm,

@@ -10,8 +10,9 @@ from django.http import HttpRequest, HttpResponse
 from apps.agents.services.lookup import NAME_LENGTH
 from apps.console import cells, columns
 from apps.console.access import Right, has_right
+from apps.console.add_pages import AddPageAdmin
 from apps.console.forms import agent_choices
-from apps.console.listing import AddPageAdmin, PageAdmin
+from apps.console.listing import PageAdmin
 from apps.console.pages.seeds import read_seed
 from apps.console.views import console_page
 from apps.fleet.models import SavedSeed

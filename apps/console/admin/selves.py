@@ -15,6 +15,7 @@ from apps.selves.models import (
     IdentityAspect,
     PeerModel,
     Preference,
+    ProposalCalibration,
     SelfChange,
 )
 from arbor.selves.boundaries import DEFAULT_BOUNDARIES
@@ -259,3 +260,13 @@ class ExperienceAdmin(AgentRowsAdmin):
     lesson_shown = columns.beginning("lesson", "lesson")
     since = columns.moment("at", "when")
     done_by = columns.heartbeat("heartbeat_id", "heartbeat")
+
+
+@admin.register(ProposalCalibration)
+class ProposalCalibrationAdmin(AgentRowsAdmin):
+    """List how agents' accepted proposals proved, and the thresholds that follow."""
+
+    when_empty = "No accepted proposal has been judged yet."
+    list_display = ("agent_link", "kind", "right", "wrong", "rejected", "threshold", "computed_at")
+    list_filter = filters_by_agent("kind")
+    fields = ("agent", "kind", "right", "wrong", "rejected", "threshold", "computed_at")

@@ -20,7 +20,8 @@ from apps.audit.services import record_platform
 from apps.console import cells, columns
 from apps.console.access import Right, actor_of, has_right, is_platform_operator
 from apps.console.account_views import current_session
-from apps.console.listing import AddPageAdmin, ConsoleAdmin, PageAdmin, PlatformAdmin
+from apps.console.add_pages import AddPageAdmin
+from apps.console.listing import ConsoleAdmin, PageAdmin, PlatformAdmin
 from apps.console.views import console_page
 from apps.fleet.accounts import create_account, open_sessions
 from apps.tenants.models import Membership, Role, Tenant, User

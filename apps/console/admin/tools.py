@@ -7,13 +7,11 @@ from types import MappingProxyType
 from typing import Any, ClassVar
 
 from django.contrib import admin
-from django.http import HttpRequest, HttpResponse
 
 from apps.console import cells, columns
-from apps.console.access import actor_of
-from apps.console.listing import AddPageAdmin, FoundByIdAdmin, PageAdmin, filters
+from apps.console.add_pages import AddPageAdmin
+from apps.console.listing import FoundByIdAdmin, PageAdmin, filters
 from apps.console.operator.tools import NewToolServerForm, read_server, read_tool
-from apps.console.views import console_page
 from apps.tools.models import Tool, ToolServer
 from arbor.adapters.webhook import redact_url
 
@@ -37,18 +35,9 @@ class ToolServerAdmin(AddPageAdmin, PageAdmin, FoundByIdAdmin):
 
     read_page = staticmethod(read_server)
 
-    def add_page(self, request: HttpRequest) -> HttpResponse:
-        """Add a server, and enqueue the listing of its tools."""
-        form = NewToolServerForm(request.POST if request.method == "POST" else None)
-        created = form.create(actor=actor_of(request)) if form.is_valid() else None
-        return console_page(
-            request,
-            "console/tool_server_new.html",
-            title="New tool server",
-            opts=self.opts,
-            form=form,
-            created=created,
-        )
+    new_form = NewToolServerForm
+    new_template = "console/tool_server_new.html"
+    new_title = "New tool server"
 
     to = columns.cell("to", lambda server: cells.clipped(redact_url(server.url), 70))
     listed = columns.moment("listed_at", "tools listed")

@@ -10,8 +10,8 @@ from django.urls import reverse
 
 from apps.console import cells, columns
 from apps.console.access import Right, actor_of, has_right
+from apps.console.add_pages import AddPageAdmin
 from apps.console.listing import (
-    AddPageAdmin,
     AgentRowsAdmin,
     ConsoleAdmin,
     FoundByIdAdmin,

@@ -18,6 +18,7 @@ from apps.contacts.services.channels import redact_target
 from apps.heartbeats.models import Heartbeat
 from apps.tools.models import ToolServer
 from arbor.adapters.webhook import redact_url
+from arbor.heartbeat.budgets import amount_text
 
 register = template.Library()
 
@@ -80,10 +81,7 @@ def energy(value: float | None) -> str:
     return "–" if value is None else f"{value:g}"
 
 
-@register.filter
-def amount(value: float, unit: str) -> str:
-    """Write an amount with its unit, in the singular for 1: 1 tick, 2 ticks, 2 energy."""
-    return f"{value:g} {unit.removesuffix('s') if value == 1 else unit}"
+register.filter("amount", amount_text)
 
 
 @register.filter

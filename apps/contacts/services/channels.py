@@ -22,7 +22,7 @@ from apps.tenants.names import find_by_name, insert_named_row, valid_row_name
 from apps.tenants.scope import current_tenant
 from arbor.adapters.webhook import check_url, redact_url
 from arbor.contacts.ports import DeliverableMessage
-from arbor.contacts.signing import new_secret, open_secret, seal_secret
+from arbor.contacts.signing import SIGNING_SECRETS, new_secret
 from arbor.contacts.values import Audience, ChannelKind
 from arbor.errors import DeliveryFailed, Invalid, NotFound, SealBroken
 from arbor.ids import uuid7
@@ -95,7 +95,7 @@ def add_channel(
     secret = ""
     if kind is ChannelKind.WEBHOOK:
         secret = new_secret()
-        channel.sealed_secret = seal_secret(
+        channel.sealed_secret = SIGNING_SECRETS.seal(
             secret, keys=master_keys(), tenant_id=channel.tenant_id, row_id=channel.id
         )
     insert_named_row(channel, name, noun="channel", constraint="contacts_channel_name")
@@ -161,7 +161,7 @@ def create_test_message(channel: Channel, *, actor: str) -> DeliverableMessage:
     )
 
 
-def deliver_test_message(kind: ChannelKind, message: DeliverableMessage) -> None:
+def deliver_test_message(*, kind: ChannelKind, message: DeliverableMessage) -> None:
     """Deliver a test message, outside any transaction. Raises DeliveryFailed."""
     if kind is not ChannelKind.INBOX:
         carrier_of(kind).deliver(message)
@@ -171,12 +171,12 @@ def secret_of(channel: Channel) -> bytes:
     """Return the key that signs the channel's requests; empty for a channel without one. Raises SealBroken."""
     if not channel.sealed_secret:
         return b""
-    return open_secret(
+    return SIGNING_SECRETS.unseal(
         channel.sealed_secret,
         keys=master_keys(),
         tenant_id=channel.tenant_id,
         row_id=channel.id,
-    )
+    ).raw
 
 
 def _lock_channel(channel_id: UUID) -> Channel:

@@ -189,7 +189,7 @@ def answer_turn(*, tenant_id: UUID, turn_id: UUID, execute: CallExecutor) -> boo
         lock_session(turn.session_id)
         if not _is_pending(turn_id):
             return False
-        store_preparation(turn, prepared)
+        store_preparation(turn, prepared=prepared)
         written = write_maintenance_call(
             agent_id=turn.session.agent_id,
             call=MaintenanceCall(

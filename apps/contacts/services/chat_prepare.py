@@ -151,7 +151,7 @@ def prepare(*, tenant_id: UUID, turn_id: UUID, models: Sequence[str]) -> Prepare
     )
 
 
-def store_preparation(turn: ChatMessage, prepared: PreparedRequest) -> None:
+def store_preparation(turn: ChatMessage, *, prepared: PreparedRequest) -> None:
     """Store with a person's turn its boundary matches and the summaries of earlier turns, and audit the cuts of the prompt.
 
     Runs in the open transaction; without any of these, no statement.

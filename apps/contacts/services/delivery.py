@@ -25,7 +25,7 @@ from apps.tenants.models import TenantStatus
 from apps.tenants.scope import current_tenant, release_connection, tenant_transaction
 from arbor.contacts.delivery import decide_delivery_retry
 from arbor.contacts.ports import DeliverableMessage
-from arbor.contacts.signing import open_secret
+from arbor.contacts.signing import SIGNING_SECRETS
 from arbor.contacts.values import Audience, ChannelKind, DeliveryStatus
 from arbor.errors import DeliveryFailed, IdentityRefused, SealBroken
 from arbor.models.json_text import storable
@@ -156,13 +156,13 @@ def _with_secret(claimed: _ClaimedMessage) -> DeliverableMessage:
         raise DeliveryFailed(f"its channel was {state} before it was sent", final=True)
     if not claimed.sealed:
         return claimed.outgoing
-    secret = open_secret(
+    opened = SIGNING_SECRETS.unseal(
         claimed.sealed,
         keys=master_keys(),
         tenant_id=claimed.tenant_id,
         row_id=claimed.channel_id,
     )
-    return replace(claimed.outgoing, secret=secret)
+    return replace(claimed.outgoing, secret=opened.raw)
 
 
 def _record_failure(claimed: _ClaimedMessage, reason: str, *, final: bool) -> bool:
@@ -181,8 +181,8 @@ def _record_failure(claimed: _ClaimedMessage, reason: str, *, final: bool) -> bo
         if decision.status is DeliveryStatus.FAILED:
             outgoing = claimed.outgoing
             notify_writer(
-                claimed.message_id,
-                claimed.agent_id,
+                message_id=claimed.message_id,
+                agent_id=claimed.agent_id,
                 kind=claimed.kind,
                 about=outgoing.subject or outgoing.content,
                 reason=reason,
@@ -194,7 +194,7 @@ def _record_failure(claimed: _ClaimedMessage, reason: str, *, final: bool) -> bo
     return True
 
 
-def notify_writer(message_id: UUID, agent_id: UUID, *, kind: str, about: str, reason: str) -> None:
+def notify_writer(*, message_id: UUID, agent_id: UUID, kind: str, about: str, reason: str) -> None:
     """Notify the agent that its message was not delivered."""
     percept = Percept.objects.create(
         tenant_id=current_tenant(),

@@ -126,7 +126,7 @@ def rotate_hook_secret(
     """
     hook = lock_hook(hook_id)
     new = _new_secret(hook, secret)
-    rotate_secret(hook, new, overlap=overlap)
+    rotate_secret(hook, new=new, overlap=overlap)
     _audit(hook, actor, f"rotated the secret of the hook {hook.name}")
     return HookWithSecret(hook=hook, secret=new)
 

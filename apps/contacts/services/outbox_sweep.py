@@ -77,8 +77,8 @@ def _fail_lost(message_id: UUID, tenant_id: UUID) -> bool:
         message.last_error = f"the worker of try {message.attempts} did not come back; whether the message arrived is not known"
         message.save(update_fields=["status", "due_at", "lease_until", "last_error"])
         notify_writer(
-            message.id,
-            message.agent_id,
+            message_id=message.id,
+            agent_id=message.agent_id,
             kind=message.kind,
             about=message.subject or message.content,
             reason=message.last_error,

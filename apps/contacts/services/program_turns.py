@@ -58,7 +58,7 @@ def prepare_turn(*, tenant_id: UUID, agent_id: UUID, person: str, text: str) -> 
         model = own_model(session.agent) or default_model()
     prepared = prepare(tenant_id=tenant_id, turn_id=turn.id, models=(model,))
     with tenant_transaction(tenant_id):
-        store_preparation(turn, prepared)
+        store_preparation(turn, prepared=prepared)
     return ProgramTurn(turn_id=turn.id, session_id=session.id, prepared=prepared)
 
 

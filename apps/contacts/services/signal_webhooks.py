@@ -84,7 +84,7 @@ def switch_webhook(*, webhook_id: UUID, active: bool, actor: str) -> SignalWebho
 def rotate_webhook_secret(*, webhook_id: UUID, actor: str) -> WebhookWithSecret:
     """Give a webhook a new secret. For OVERLAP, the previous secret signs its requests too, if it can be opened. Raises NotFound."""
     webhook, secret = _lock_webhook(webhook_id), new_standard_secret()
-    rotate_secret(webhook, secret, overlap=OVERLAP)
+    rotate_secret(webhook, new=secret, overlap=OVERLAP)
     _audit(webhook, actor, f"rotated the secret of the webhook {webhook.name}")
     return WebhookWithSecret(webhook=webhook, secret=secret)
 

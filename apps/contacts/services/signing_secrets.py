@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from apps.contacts.models import Hook, SignalWebhook
 from apps.tenants.keys import master_keys
-from arbor.contacts.signing import open_secret, seal_secret
+from arbor.contacts.signing import SIGNING_SECRETS
 from arbor.errors import Invalid, SealBroken
 
 #: The time for which the secret before is valid too, unless another is asked for.
@@ -28,8 +28,10 @@ class SecretPair:
     @classmethod
     def of(cls, row: Hook | SignalWebhook, *, now: datetime | None = None) -> SecretPair:
         """Open the secrets of a row. Raises SealBroken."""
-        sealed = open_secret(row.sealed_secret, keys=master_keys(), tenant_id=row.tenant_id, row_id=row.id)
-        current, _, previous = sealed.decode().partition("\n")
+        opened = SIGNING_SECRETS.unseal(
+            row.sealed_secret, keys=master_keys(), tenant_id=row.tenant_id, row_id=row.id
+        )
+        current, _, previous = opened.raw.decode().partition("\n")
         valid = row.previous_until is not None and (now or timezone.now()) < row.previous_until
         return cls(current=current, previous=previous if valid else "")
 
@@ -39,7 +41,7 @@ class SecretPair:
         return (self.current, self.previous) if self.previous else (self.current,)
 
 
-def rotate_secret(row: Hook | SignalWebhook, new: str, *, overlap: timedelta) -> None:
+def rotate_secret(row: Hook | SignalWebhook, *, new: str, overlap: timedelta) -> None:
     """Store a new secret of a locked row; the one before stays valid for `overlap`, unless it cannot be opened. Raises Invalid."""
     if not timedelta(0) <= overlap <= LONGEST_OVERLAP:
         raise Invalid(f"the secret before stays valid for 0 to {LONGEST_OVERLAP.days} days, got {overlap}")
@@ -59,4 +61,6 @@ def _current_secret(row: Hook | SignalWebhook) -> str:
 
 def seal_pair(pair: SecretPair, *, row: Hook | SignalWebhook) -> dict[str, Any]:
     """Seal secrets for a row under the current master key."""
-    return seal_secret("\n".join(pair.valid), keys=master_keys(), tenant_id=row.tenant_id, row_id=row.id)
+    return SIGNING_SECRETS.seal(
+        "\n".join(pair.valid), keys=master_keys(), tenant_id=row.tenant_id, row_id=row.id
+    )

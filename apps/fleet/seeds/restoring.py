@@ -20,16 +20,17 @@ from apps.fleet.seeds.profiles import apply_profile
 from apps.fleet.seeds.refusals import audit_refusals
 from apps.fleet.seeds.saving import save_seed
 from apps.fleet.seeds.sections import PROFILE, SECTIONS, SeedGroup
-from apps.fleet.seeds.self_history import record_self_differences
 from apps.fleet.seeds.writing import RowWriter, ensure_mind
 from apps.heartbeats.models import Heartbeat, HeartbeatStatus
 from apps.knowledge.services.active_skills import update_skill_versions
 from apps.memories.services.embedding.minds import model_of
-from apps.selves.services.history import load_self
+from apps.selves.services.changes import SelfChangeRecord, record_self_change
+from apps.selves.services.history import latest_version, load_self
 from apps.tenants.scope import APP, tenant_transaction
 from arbor.embedding.models import EmbeddingModel
 from arbor.errors import SeedInvalid, TransitionIllegal
 from arbor.seeds.saving import SeedReason
+from arbor.selves.history import differences
 
 #: The longest time of one statement of a restore or an import.
 STATEMENT_TIMEOUT = timedelta(minutes=5)
@@ -124,12 +125,14 @@ def _restore(agent_id: UUID, seed: VerifiedSeed, options: RestoreOptions, actor:
     # The profile has a model, and the policy has models of tiers.
     update_skill_versions(agent, actor=actor)
     digest = seed.manifest.trailer.digest
-    record_self_differences(
-        agent_id,
-        before,
-        actor=actor,
-        reason=f"restored the seed of {seed.manifest.header.captured_at:%Y-%m-%d %H:%M} UTC",
-    )
+    reason = f"restored the seed of {seed.manifest.header.captured_at:%Y-%m-%d %H:%M} UTC"
+    version = latest_version(agent_id) + 1
+    for difference in differences(before, load_self(agent_id)):
+        record_self_change(
+            SelfChangeRecord.of_restoration(
+                agent_id, difference, after=difference.after, actor=actor, reason=reason, version=version
+            )
+        )
     report = SeedReport(
         agent_id=agent_id,
         name=agent.name,

@@ -112,7 +112,7 @@ class RowWriter:
         if SeedGroup.MEMORIES in self.groups:
             Term.objects.filter(agent_id=self.agent_id).delete()
             NextEmbedding.objects.filter(agent_id=self.agent_id).delete()
-            count_terms(self.agent_id, self._terms, sign=1)
+            count_terms(self.agent_id, terms=self._terms, sign=1)
         return others
 
     def _mapped(self, values: Values) -> Values:

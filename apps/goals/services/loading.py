@@ -10,7 +10,7 @@ from uuid import UUID
 
 from apps.goals.services.queries import BACKLOG_DETAILS, LOCK_AGENTS, LOCK_OPEN_GOALS
 from apps.tenants.scope import current_tenant
-from apps.tenants.statements import fetch, run
+from apps.tenants.statements import all_rows, fetch, run
 from arbor.goals.hierarchy import ChildGoal
 from arbor.goals.intents import IntentStatus
 from arbor.goals.plans import PlanStatus, StepStatus
@@ -31,16 +31,11 @@ def lock_rows(agent_ids: Collection[UUID]) -> dict[UUID, BacklogRows]:
     # The agent's row is locked first, because locks on goals do not prevent the insertion of goals.
     fetch(LOCK_AGENTS, agents=agents)
     goals: dict[UUID, dict[UUID, GoalRow]] = {agent_id: {} for agent_id in agents}
-    for row in run(LOCK_OPEN_GOALS, {"agents": agents, "tenant": current_tenant()}, _all_rows, binary=True):
+    for row in run(LOCK_OPEN_GOALS, {"agents": agents, "tenant": current_tenant()}, all_rows, binary=True):
         goals[row[0]][row[1]] = _goal(row)
     return {
         details[0]: _backlog(goals[details[0]], details) for details in fetch(BACKLOG_DETAILS, agents=agents)
     }
-
-
-def _all_rows(cursor: Any) -> list[tuple[Any, ...]]:
-    rows: list[tuple[Any, ...]] = cursor.fetchall()
-    return rows
 
 
 class _Ids(dict[str, UUID]):

@@ -9,7 +9,9 @@ from uuid import UUID
 
 from django.db import transaction
 
-from apps.agents.models import Agent, AgentState, HeartbeatSchedule
+from apps.agents.models import AgentState
+from apps.agents.services.locks import lock_schedule
+from apps.agents.services.lookup import agent_by_id
 from apps.agents.services.templates import find_template
 from apps.audit.models import AuditAction
 from apps.audit.services import record
@@ -80,11 +82,9 @@ def rebuild_working_memory(*, agent_id: UUID, actor: str, dry_run: bool = False)
     The former working memory is stored in the audit log. Thoughts from the agent's template that are still present stay.
     Raises NotFound.
     """
-    agent: Agent | None = Agent.objects.filter(id=agent_id).first()
-    if agent is None:
-        raise NotFound(f"there is no agent {agent_id} in this tenant")
-    # Lock in the order of heartbeats, to avoid deadlocks; waits for a leg under way.
-    list(HeartbeatSchedule.objects.select_for_update().filter(agent_id=agent_id).values_list("agent_id"))
+    agent = agent_by_id(agent_id)
+    # In the order of heartbeats, to avoid deadlocks; waits for a leg under way.
+    lock_schedule(agent_id)
     state = AgentState.objects.select_for_update().get(agent_id=agent_id)
     before = WorkingMemory.model_validate(state.working_memory)
     initial_texts = _initial_texts(agent.template_name)

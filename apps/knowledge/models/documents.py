@@ -6,8 +6,7 @@ from django.db import models
 
 from apps.agents.models import Agent
 from apps.tenants.fields import TenantForeignKey, TenantOneToOne, choices_of
-from apps.tenants.models import TenantModel
-from arbor.ids import uuid7
+from apps.tenants.models import TenantModel, TenantRow
 from arbor.knowledge.values import (
     CATEGORY_LENGTH,
     NAME_LENGTH,
@@ -18,10 +17,9 @@ from arbor.knowledge.values import (
 )
 
 
-class Document(TenantModel):
+class Document(TenantRow):
     """A document that the tenant's agents share; its files are versions, and its latest version is indexed."""
 
-    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     #: The file's name, with the folders below the watched one: a second file of the same name is a new version.
     name = models.CharField(max_length=NAME_LENGTH)
     #: The text of the first heading, the file's own title, or the name.
@@ -85,10 +83,9 @@ class Document(TenantModel):
         return self.title or self.name
 
 
-class DocumentVersion(TenantModel):
+class DocumentVersion(TenantRow):
     """One file of a document. Only the indexed version has passages."""
 
-    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     document = TenantForeignKey(Document, related_name="versions")
     number = models.PositiveIntegerField()
     kind = models.CharField(max_length=8, choices=choices_of(DocumentKind))

@@ -9,16 +9,15 @@ from pgvector.django import HalfVectorField, SparseVectorField
 
 from apps.knowledge.models.documents import Document, DocumentVersion
 from apps.tenants.fields import TenantForeignKey
-from apps.tenants.models import TenantModel
+from apps.tenants.models import TenantModel, TenantRow
 from apps.tenants.vector_indexes import VectorIndex
 from arbor.embedding.models import is_refused
-from arbor.ids import uuid7
 from arbor.knowledge.blocks import place_of, with_headings
 from arbor.knowledge.values import CATEGORY_LENGTH
 from arbor.memory.text.lexical import LEXICAL_DIMENSIONS
 
 
-class Passage(TenantModel):
+class Passage(TenantRow):
     """A passage of a document's indexed version, with its place, and the vector and terms by which searches find it.
 
     Columns of the document are repeated here, so that a search joins no other table (decision 0036).
@@ -29,7 +28,6 @@ class Passage(TenantModel):
         VectorIndex(name="knowledge_passage_hnsw", column="embedding", condition="searchable"),
     )
 
-    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     document = TenantForeignKey(Document, related_name="all_passages")
     version = TenantForeignKey(DocumentVersion, related_name="passages")
     #: The place among the version's passages, from 0.

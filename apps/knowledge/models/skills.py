@@ -8,7 +8,7 @@ from django.db import models
 
 from apps.agents.models import Agent
 from apps.tenants.fields import TenantForeignKey
-from apps.tenants.models import TenantModel
+from apps.tenants.models import TenantModel, TenantRow
 from arbor.ids import uuid7
 from arbor.knowledge.skills import MAX_DESCRIPTION, MAX_NAME, MAX_SKILLS, MAX_VERSION
 
@@ -97,12 +97,11 @@ class SkillVersion(AbstractSkillVersion, TenantModel):
         indexes = [models.Index(fields=["tenant", "name", "created_at"], name="knowledge_skillver_by_name")]
 
 
-class AgentSkill(TenantModel):
+class AgentSkill(TenantRow):
     """An active skill of an agent, by name: the tenant's own of that name, or else the global one."""
 
     ops_privileges: ClassVar[str] = "SELECT, UPDATE (retained_digest)"
 
-    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     agent = TenantForeignKey(Agent, related_name="active_skills")
     #: The place of the skill in the prompt, from 1.
     position = models.PositiveSmallIntegerField()

@@ -6,14 +6,12 @@ from django.db import models
 
 from apps.agents.models import Agent
 from apps.tenants.fields import TenantForeignKey
-from apps.tenants.models import TenantModel
-from arbor.ids import uuid7
+from apps.tenants.models import TenantModel, TenantRow
 
 
-class SignalSubscription(TenantModel):
+class SignalSubscription(TenantRow):
     """A subscription of an agent; the agent's next prompt includes its signals."""
 
-    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     agent = TenantForeignKey(Agent, related_name="subscriptions")
     #: The agent that the signals are about, itself or a peer; empty: what the tenant's agents share.
     source = TenantForeignKey(Agent, null=True, related_name="+")

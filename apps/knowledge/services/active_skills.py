@@ -90,11 +90,11 @@ def use_latest_versions(agent: Agent, *, actor: str) -> bool:
     if retained:
         AgentSkill.objects.filter(agent_id=agent.id).update(retained_digest="")
         for skill in find_skills(retained):
-            emit_changed([agent], skill.name, skill.digest, actor)
+            emit_changed([agent], name=skill.name, digest=skill.digest, actor=actor)
     return True
 
 
-def create_skills(agents: Sequence[Agent], names: Sequence[str]) -> None:
+def create_skills(agents: Sequence[Agent], *, names: Sequence[str]) -> None:
     """Activate a template's skills for its new agents. Raises the same errors as `choose_skills`."""
     if not names:
         return

@@ -121,7 +121,7 @@ def _file_at(folder: Path, path: Path) -> FolderFile | None:
     return FolderFile(name=relative.as_posix(), path=path)
 
 
-def add_file(file: FolderFile, options: AddOptions) -> FileResult:
+def add_file(file: FolderFile, *, options: AddOptions) -> FileResult:
     """Add a file as a document, and index it if `options.index` is set. A refused file is a result, not an error."""
     try:
         check_size(file.path.stat().st_size)
@@ -165,7 +165,7 @@ def watching_actor(folder: Path) -> str:
     return text if len(text) <= _ACTOR_LENGTH else f"watch:…{text[-(_ACTOR_LENGTH - 7) :]}"
 
 
-def synchronize_folder(folder: Path, options: AddOptions) -> Iterator[FileResult]:
+def synchronize_folder(folder: Path, *, options: AddOptions) -> Iterator[FileResult]:
     """Add new and changed files below a folder, and withdraw the documents whose files are gone.
 
     `options.actor` is the `watching_actor` of the folder. Raises Invalid if all documents of the folder would be withdrawn, unless
@@ -174,7 +174,7 @@ def synchronize_folder(folder: Path, options: AddOptions) -> Iterator[FileResult
     present = set()
     for file in _below(folder):
         present.add(_stored_name(file.name))
-        result = add_file(file, options)
+        result = add_file(file, options=options)
         if result.change is not FileChange.UNCHANGED or result.is_broken:
             yield result
     with tenant_transaction(options.tenant_id):
@@ -212,7 +212,7 @@ def _stored_name(name: str) -> str:
         return name
 
 
-def watch_folder(folder: Path, options: AddOptions, *, stop: threading.Event) -> Iterator[FileResult]:
+def watch_folder(folder: Path, *, options: AddOptions, stop: threading.Event) -> Iterator[FileResult]:
     """Add the files that change below a folder until `stop` is set, after a `synchronize_folder`, whose errors it raises too."""
     base = folder.resolve()
     batches = watch(
@@ -225,7 +225,7 @@ def watch_folder(folder: Path, options: AddOptions, *, stop: threading.Event) ->
     )
     # Reading the first batch, which is often empty, begins the watching: later batches have the changes during the synchronization.
     first = next(batches, set())
-    yield from synchronize_folder(folder, options)
+    yield from synchronize_folder(folder, options=options)
     for changes in chain([first], batches):
         if any(change is Change.deleted for change, _ in changes):
             _require_files(base, options)
@@ -236,7 +236,7 @@ def watch_folder(folder: Path, options: AddOptions, *, stop: threading.Event) ->
 def _follow(base: Path, path: Path, options: AddOptions) -> Iterator[FileResult]:
     file = _file_at(base, path)
     if file is not None:
-        result = add_file(file, options)
+        result = add_file(file, options=options)
         if result.change is not FileChange.UNCHANGED:
             yield result
     elif path.is_dir():

@@ -103,7 +103,7 @@ def load_global_skills(*, actor: str) -> GlobalSkillChanges:
         )
         if changes.has_changes:
             _record(changes, actor)
-        update_skill_users(users, changed, actor=actor)
+        update_skill_users(users, changed=changed, actor=actor)
     return changes
 
 

@@ -92,7 +92,7 @@ def _embed_missing(ends_at: float) -> tuple[int, int]:
             try:
                 embedded = _embed_step(tenant_id, _EMBEDDED_AT_ONCE)
             except EmbeddingFailed as error:
-                record_embedder_failure(installation_model(), error)
+                record_embedder_failure(installation_model(), error=error)
                 return done, 1
             if embedded == 0:
                 break

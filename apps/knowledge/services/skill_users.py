@@ -67,7 +67,7 @@ def find_skill_users(changed: Mapping[str, SkillChange]) -> list[GlobalSkillUser
 
 
 def update_skill_users(
-    users: Sequence[GlobalSkillUser], changed: Mapping[str, SkillChange], *, actor: str
+    users: Sequence[GlobalSkillUser], *, changed: Mapping[str, SkillChange], actor: str
 ) -> None:
     """Write the versions that the users keep, their audit records and signals, in the open transaction of the operations role."""
     events: list[AuditEvent] = []
@@ -78,7 +78,7 @@ def update_skill_users(
         events += _events(tenant_id, tenant_users, changed, actor)
         write_tenant_signals(
             tenant_id,
-            [
+            signals=[
                 signal(
                     SignalName.AGENT_SKILL_CHANGED,
                     user.agent_id,

@@ -272,7 +272,7 @@ def delete_skill(*, name: str, actor: str) -> None:
         message=f"deleted the skill {row.name}",
         detail={"skill": row.name, "before": before},
     )
-    emit_changed(users, row.name, replacement.digest if replacement else "", actor)
+    emit_changed(users, name=row.name, digest=replacement.digest if replacement else "", actor=actor)
 
 
 def _check_room(row: Skill, *, before: int) -> None:
@@ -310,10 +310,10 @@ def _record(row: Skill, *, before: str, actor: str, verb: str) -> None:
         message=f"{verb} the skill {row.name} {row.version}".rstrip(),
         detail={"skill": row.name, "before": before, "after": row.digest, "tokens": row.tokens},
     )
-    emit_changed(agents_with(row.name), row.name, row.digest, actor)
+    emit_changed(agents_with(row.name), name=row.name, digest=row.digest, actor=actor)
 
 
-def emit_changed(agents: Sequence[Agent], name: str, digest: str, actor: str) -> None:
+def emit_changed(agents: Sequence[Agent], *, name: str, digest: str, actor: str) -> None:
     """Emit a signal for each of the agents that use another version of a skill from their next prompts on."""
     emit(
         *(

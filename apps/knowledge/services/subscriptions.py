@@ -89,7 +89,7 @@ def unsubscribe(*, agent_id: UUID, subscription_id: UUID, actor: str) -> SignalS
 
 
 def create_subscriptions(
-    agents: Sequence[Agent], requests: Sequence[SubscriptionRequest], *, actor: str
+    agents: Sequence[Agent], *, requests: Sequence[SubscriptionRequest], actor: str
 ) -> None:
     """Subscribe new agents of one template to the signals that it names."""
     if not requests:

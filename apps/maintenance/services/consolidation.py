@@ -176,10 +176,10 @@ def _summarize_by_rule(tenant_id: UUID, agent_id: UUID, episodes: Sequence[Unsum
     texts = [summary.text for summary in summaries]
     embedded = embed_agent_texts(tenant_id=tenant_id, agent_id=agent_id, texts=texts)
     with tenant_transaction(tenant_id):
-        return store_summaries(agent_id, summaries, embedded)
+        return store_summaries(agent_id, summaries=summaries, embedded=embedded)
 
 
-def extract_by_rule(tenant_id: UUID, agent_id: UUID) -> int:
+def extract_by_rule(*, tenant_id: UUID, agent_id: UUID) -> int:
     """Extract the concepts of a batch of waiting memories by rule, and propose the facts that people state in them.
 
     Returns the number of memories whose concepts were stored.
@@ -204,14 +204,14 @@ def extract_by_rule(tenant_id: UUID, agent_id: UUID) -> int:
         if facts:
             # Proposals lock the agent, concepts the mind.
             lock_schedule(agent_id)
-        extracted = set(store_concepts(agent_id, concepts))
+        extracted = set(store_concepts(agent_id, concepts=concepts))
         propose_facts(agent_id=agent_id, facts=[fact for fact in facts if fact.memory_id in extracted])
     return len(extracted)
 
 
 def _extract(tenant_id: UUID, agent_id: UUID) -> int:
     if not settings.ARBOR_MAINTENANCE_MODEL:
-        return extract_by_rule(tenant_id, agent_id)
+        return extract_by_rule(tenant_id=tenant_id, agent_id=agent_id)
     return _enqueue_call(tenant_id, agent_id, CallPurpose.EXTRACT, MaintenanceFlag.EXTRACT, EXTRACT_BATCH)
 
 

@@ -69,7 +69,7 @@ def _apply_summary(
 ) -> Sequence[str]:
     text, embedded = prepared
     summary = Summary(episode_id=UUID(subject["episode"]), size=subject["size"], text=text, by=by)
-    if not store_summaries(agent_id, [summary], embedded):
+    if not store_summaries(agent_id, summaries=[summary], embedded=embedded):
         return ["the episode has another summary by now, or has grown"]
     return []
 
@@ -93,12 +93,12 @@ def _apply_extraction(agent_id: UUID, subject: Subject, read: Extraction, _by: s
         # Proposals lock the agent, concepts the mind.
         lock_schedule(agent_id)
     extracted = set(
-        store_concepts(agent_id, {ids[place]: found for place, found in concepts.by_place.items()})
+        store_concepts(agent_id, concepts={ids[place]: found for place, found in concepts.by_place.items()})
     )
     given_up, notes = _count_left_out_memories(
         agent_id, MaintenanceFlag.EXTRACT, ids, concepts, rule="its concepts are extracted by rule"
     )
-    extract_left_out(agent_id, given_up)
+    extract_left_out(agent_id, memory_ids=given_up)
     stated = {
         place: facts for place, facts in read.facts.by_place.items() if facts and ids[place] in extracted
     }
@@ -128,11 +128,11 @@ def _propose_stated(
 
 def _apply_appraisals(agent_id: UUID, subject: Subject, read: Answers[float], _by: str) -> Sequence[str]:
     ids = _memories(subject)
-    store_appraisals(agent_id, {ids[place]: score for place, score in read.by_place.items()})
+    store_appraisals(agent_id, scores={ids[place]: score for place, score in read.by_place.items()})
     given_up, notes = _count_left_out_memories(
         agent_id, MaintenanceFlag.APPRAISE, ids, read, rule="it keeps the importance by rule"
     )
-    clear_flag(MaintenanceFlag.APPRAISE, given_up)
+    clear_flag(flag=MaintenanceFlag.APPRAISE, ids=given_up)
     return [*read.dropped, *notes]
 
 
@@ -141,7 +141,7 @@ def _count_left_out_memories(
 ) -> tuple[list[UUID], list[str]]:
     """Count a try for memories that the reply left out; return those that have no tries left, and notes."""
     numbers = {memory_id: place + 1 for place, memory_id in enumerate(ids) if place not in read.by_place}
-    tries = count_left_out(agent_id, flag, numbers.keys())
+    tries = count_left_out(agent_id, flag=flag, ids=numbers.keys())
     given_up = [memory_id for memory_id in tries if tries[memory_id] >= MAX_TRIES]
     notes = [
         f"memory {number}: left out of the reply, time {tries[memory_id]} of {MAX_TRIES}"
@@ -175,7 +175,7 @@ PURPOSES: Mapping[CallPurpose, Purpose] = {
         prepare=_prepare_summary,
         apply=_apply_summary,
         failed=lambda agent_id, subject, reason: record_failed_summary(
-            agent_id, UUID(subject["episode"]), reason
+            agent_id=agent_id, episode_id=UUID(subject["episode"]), reason=reason
         ),
     ),
     CallPurpose.EXTRACT: Purpose(

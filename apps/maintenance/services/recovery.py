@@ -75,7 +75,7 @@ def _recover(tenant_id: UUID, agent_id: UUID) -> int:
         unsent = [(row[0], row[-1]) for row in pending]
         for row in lost:
             error = _WorkerLost(f"the worker of try {row[4]} did not come back")
-            record_failed_try(_leased_call(tenant_id, agent_id, row), error)
+            record_failed_try(_leased_call(tenant_id, agent_id, row), error=error)
         if unsent:
             calls = [call_id for call_id, _ in unsent]
             change(

@@ -61,7 +61,7 @@ WHERE tenant_id = %(tenant)s AND id = %(call)s AND status = 'running' AND attemp
 """
 
 
-def settle_maintenance_call(call: LeasedCall, reply: ModelReply) -> bool:
+def settle_maintenance_call(call: LeasedCall, *, reply: ModelReply) -> bool:
     """Read, store and apply a reply, in one transaction; return False if this worker's lease was lost.
 
     An unusable reply and an error in applying it are failed tries, of which only the reply's text is stored.
@@ -71,7 +71,7 @@ def settle_maintenance_call(call: LeasedCall, reply: ModelReply) -> bool:
         read = purpose.read(call.subject, reply.text)
         prepared = purpose.prepare(call.tenant_id, call.agent_id, read)
         with tenant_transaction(call.tenant_id):
-            record_truncation(call, reply)
+            record_truncation(call, reply=reply)
             stored = bool(
                 change(_COMPLETE, call=call.call_id, attempt=call.attempt, reply=pack(storable(reply.text)))
             )
@@ -81,7 +81,7 @@ def settle_maintenance_call(call: LeasedCall, reply: ModelReply) -> bool:
                     change(_ADD_NOTES, call=call.call_id, notes=Jsonb([storable(note) for note in notes]))
             # The cost is charged even if the reply is too late to count. Last, as in heartbeats: the agent's schedule is
             # locked before its daily usage.
-            charge_reply(call, reply)
+            charge_reply(call, reply=reply)
     except (OperationalError, InterfaceError):
         # The call is recovered when its lease expires.
         raise
@@ -90,16 +90,16 @@ def settle_maintenance_call(call: LeasedCall, reply: ModelReply) -> bool:
         if not isinstance(error, ReplyInvalid):
             log.exception("maintenance_call_crashed", call_id=str(call.call_id), purpose=call.request.purpose)
         with tenant_transaction(call.tenant_id):
-            record_truncation(call, reply)
-            counted = record_failed_try(call, error, reply=reply.text)
-            charge_reply(call, reply, error_kind=type(error).__name__)
+            record_truncation(call, reply=reply)
+            counted = record_failed_try(call, error=error, reply=reply.text)
+            charge_reply(call, reply=reply, error_kind=type(error).__name__)
             return counted
     if not stored:
         log.warning("call_lease_lost", call_id=str(call.call_id))
     return stored
 
 
-def record_failed_try(call: LeasedCall, error: Exception, *, reply: str = "") -> bool:
+def record_failed_try(call: LeasedCall, *, error: Exception, reply: str = "") -> bool:
     """Record a failed try in the open transaction: schedule a retry, or mark the call as failed.
 
     The retry of an unreadable reply includes the error. Returns False if this worker's lease was lost.

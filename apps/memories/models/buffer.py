@@ -8,16 +8,14 @@ from pgvector.django import HalfVectorField, SparseVectorField
 from apps.agents.models import Agent
 from apps.memories.models.memory import Memory
 from apps.tenants.fields import OnDelete, TenantForeignKey, is_share
-from apps.tenants.models import TenantModel
-from arbor.ids import uuid7
+from apps.tenants.models import TenantModel, TenantRow
 from arbor.memory.buffer import PROMOTION_ACCESSES, PROMOTION_IMPORTANCE
 from arbor.memory.text.lexical import LEXICAL_DIMENSIONS
 
 
-class BufferItem(TenantModel):
+class BufferItem(TenantRow):
     """One buffer item, until it expires or is promoted to a memory."""
 
-    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     agent = TenantForeignKey(Agent, related_name="buffer")
     content = models.TextField()
     content_hash = models.BinaryField(max_length=32)
@@ -75,10 +73,9 @@ class BufferItem(TenantModel):
         return self.content[:80]
 
 
-class CodeSnippet(TenantModel):
+class CodeSnippet(TenantRow):
     """A code snippet from a conversation or a message."""
 
-    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     agent = TenantForeignKey(Agent, related_name="code")
     #: The language named after the opening fence; empty: none.
     language = models.CharField(max_length=40, blank=True)

@@ -8,14 +8,12 @@ from pgvector.django import HalfVectorField
 from apps.agents.models import Agent
 from apps.memories.models.memory import Memory
 from apps.tenants.fields import TenantForeignKey
-from apps.tenants.models import TenantModel
-from arbor.ids import uuid7
+from apps.tenants.models import TenantModel, TenantRow
 
 
-class Cluster(TenantModel):
+class Cluster(TenantRow):
     """A cluster of memories: center, keywords, emotional signature and importance."""
 
-    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     agent = TenantForeignKey(Agent, related_name="clusters")
     #: The first keywords, or the name that somebody gave.
     name = models.CharField(max_length=200)

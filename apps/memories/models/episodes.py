@@ -7,20 +7,18 @@ from pgvector.django import HalfVectorField, SparseVectorField
 
 from apps.agents.models import Agent
 from apps.tenants.fields import TenantForeignKey
-from apps.tenants.models import TenantModel
-from arbor.ids import uuid7
+from apps.tenants.models import TenantModel, TenantRow
 from arbor.memory.text.lexical import LEXICAL_DIMENSIONS
 from arbor.quotations import counted
 
 
-class Episode(TenantModel):
+class Episode(TenantRow):
     """Memories of one session without a gap of half an hour.
 
     Its members refer to it by `Memory.episode`, and `Memory.sequence` is their place. An agent has at most one open
     episode for each session.
     """
 
-    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     agent = TenantForeignKey(Agent, related_name="episodes")
     session = models.CharField(max_length=100, blank=True)
     #: The times of the first and the last memory.

@@ -7,18 +7,16 @@ from django.db import models
 from apps.agents.models import Agent
 from apps.memories.models.memory import Memory
 from apps.tenants.fields import OnDelete, TenantForeignKey, choices_of, is_share
-from apps.tenants.models import TenantModel
-from arbor.ids import uuid7
+from apps.tenants.models import TenantModel, TenantRow
 from arbor.memory.relations import GraphNodeKind
 
 
-class Edge(TenantModel):
+class Edge(TenantRow):
     """A relation between two nodes of one agent's graph.
 
     The nodes are rows of several tables, so no foreign key can check that they exist; `services.graph.relations` does.
     """
 
-    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     agent = TenantForeignKey(Agent, related_name="edges")
     source_kind = models.CharField(max_length=8, choices=choices_of(GraphNodeKind))
     source_id = models.UUIDField()
@@ -59,10 +57,9 @@ class Edge(TenantModel):
         return self.relation
 
 
-class Concept(TenantModel):
+class Concept(TenantRow):
     """An abstract idea of one agent, with the broader ones above it."""
 
-    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     agent = TenantForeignKey(Agent, related_name="concepts")
     name = models.CharField(max_length=100)
     #: The name as it is compared, with case and white space folded (`arbor.memory.concepts.concept_key`).

@@ -11,16 +11,14 @@ from pgvector.django import HalfVectorField, SparseVectorField
 from apps.agents.models import Agent
 from apps.memories.models.episodes import Episode
 from apps.tenants.fields import IntegerArray, OnDelete, TenantForeignKey, TenantOneToOne, choices_of, is_share
-from apps.tenants.models import TenantModel
-from arbor.ids import uuid7
+from apps.tenants.models import TenantModel, TenantRow
 from arbor.memory.text.lexical import LEXICAL_DIMENSIONS
 from arbor.memory.values import MemoryStatus, MemoryType, Retention
 
 
-class Memory(TenantModel):
+class Memory(TenantRow):
     """One remembered thing."""
 
-    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     agent = TenantForeignKey(Agent, related_name="memories")
     type = models.CharField(max_length=16, choices=choices_of(MemoryType))
     status = models.CharField(max_length=16, choices=choices_of(MemoryStatus), default=MemoryStatus.ACTIVE)
@@ -143,9 +141,6 @@ class Practice(TenantModel):
     failures = models.PositiveIntegerField(default=0)
     last_at = models.DateTimeField()
 
-    class Meta(TenantModel.Meta):
-        pass
-
     def __str__(self) -> str:
         return f"{self.successes} of {self.successes + self.failures}"
 
@@ -162,9 +157,6 @@ class Term(TenantModel):
     memories = models.IntegerField(default=0)
     #: A term for each occurrence in a memory, the latest first; empty for all other rows.
     recent = IntegerArray(null=True, editable=False)
-
-    class Meta(TenantModel.Meta):
-        pass
 
     def __str__(self) -> str:
         return f"{self.term}: {self.memories}"

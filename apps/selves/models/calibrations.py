@@ -6,16 +6,14 @@ from django.db import models
 
 from apps.agents.models import Agent
 from apps.tenants.fields import TenantForeignKey, choices_of, is_share
-from apps.tenants.models import TenantModel
-from arbor.ids import uuid7
+from apps.tenants.models import TenantModel, TenantRow
 from arbor.selves.calibration import Calibration
 from arbor.selves.proposals import ProposalKind
 
 
-class ProposalCalibration(TenantModel):
+class ProposalCalibration(TenantRow):
     """The share of an agent's accepted proposals of one kind that proved right; computed by maintenance."""
 
-    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     agent = TenantForeignKey(Agent, related_name="calibrations")
     kind = models.CharField(max_length=12, choices=choices_of(ProposalKind))
     #: Among the latest proposals: accepted ones that proved right and wrong, and rejected ones.

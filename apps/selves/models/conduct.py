@@ -6,16 +6,14 @@ from django.db import models
 
 from apps.agents.models import Agent
 from apps.tenants.fields import OnDelete, TenantForeignKey, choices_of, is_share
-from apps.tenants.models import TenantModel
-from arbor.ids import uuid7
+from apps.tenants.models import TenantModel, TenantRow
 from arbor.selves.boundaries import BoundaryResponse, BoundaryType
 from arbor.tools.names import ACTION_LENGTH
 
 
-class Boundary(TenantModel):
+class Boundary(TenantRow):
     """A boundary of an agent's own, which overrides a default one of the same name."""
 
-    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     agent = TenantForeignKey(Agent, related_name="boundaries")
     name = models.CharField(max_length=60)
     description = models.TextField(blank=True)
@@ -47,10 +45,9 @@ class Boundary(TenantModel):
         return self.name
 
 
-class PeerModel(TenantModel):
+class PeerModel(TenantRow):
     """An agent's model of a peer: another agent of its tenant, or a person."""
 
-    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     agent = TenantForeignKey(Agent, related_name="peers")
     #: The peer, if it is an agent that exists; otherwise only the name is known.
     peer = TenantForeignKey(Agent, deleting=OnDelete.SET_NULL, null=True, blank=True, related_name="+")
@@ -101,10 +98,9 @@ class PeerModel(TenantModel):
         return self.name
 
 
-class Experience(TenantModel):
+class Experience(TenantRow):
     """An action with its outcome and lesson (seed 003, 3.4)."""
 
-    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     agent = TenantForeignKey(Agent, related_name="experiences")
     #: The heartbeat, and its number.
     heartbeat_id = models.UUIDField()

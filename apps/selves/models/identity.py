@@ -8,15 +8,13 @@ from django.utils import timezone
 from apps.agents.models import Agent
 from apps.memories.models import Memory
 from apps.tenants.fields import TenantForeignKey, choices_of, is_share
-from apps.tenants.models import TenantModel
-from arbor.ids import uuid7
+from apps.tenants.models import TenantModel, TenantRow
 from arbor.selves.values import DEFAULT_STRENGTH, AspectKind, BeliefCategory, BeliefStatus
 
 
-class IdentityAspect(TenantModel):
+class IdentityAspect(TenantRow):
     """An aspect of an agent's identity. Its traits, values and capabilities are aspects too: no other table has them."""
 
-    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     agent = TenantForeignKey(Agent, related_name="aspects")
     kind = models.CharField(max_length=24, choices=choices_of(AspectKind))
     content = models.TextField()
@@ -46,10 +44,9 @@ class IdentityAspect(TenantModel):
         return self.content[:80]
 
 
-class Preference(TenantModel):
+class Preference(TenantRow):
     """A preference of an agent."""
 
-    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     agent = TenantForeignKey(Agent, related_name="preferences")
     key = models.CharField(max_length=60)
     value = models.CharField(max_length=300)
@@ -66,10 +63,9 @@ class Preference(TenantModel):
         return f"{self.key}: {self.value}"
 
 
-class Belief(TenantModel):
+class Belief(TenantRow):
     """A belief of an agent."""
 
-    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     agent = TenantForeignKey(Agent, related_name="beliefs")
     category = models.CharField(max_length=16, choices=choices_of(BeliefCategory))
     statement = models.TextField()
@@ -99,10 +95,9 @@ class Belief(TenantModel):
         return self.statement[:80]
 
 
-class BeliefEvidence(TenantModel):
+class BeliefEvidence(TenantRow):
     """A memory that supports or contradicts a belief."""
 
-    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     belief = TenantForeignKey(Belief, related_name="evidence")
     memory = TenantForeignKey(Memory, related_name="+")
     #: Whether the memory supports the belief.

@@ -8,15 +8,13 @@ from django.db import models
 
 from apps.agents.models import Agent
 from apps.tenants.fields import OnDelete, TenantForeignKey, choices_of, is_share
-from apps.tenants.models import TenantModel
-from arbor.ids import uuid7
+from apps.tenants.models import TenantModel, TenantRow
 from arbor.selves.proposals import ProposalKind, ProposalStatus
 
 
-class Proposal(TenantModel):
+class Proposal(TenantRow):
     """A change to the self that waits for a decision; only a heartbeat of the agent or a person decides."""
 
-    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     agent = TenantForeignKey(Agent, related_name="proposals")
     kind = models.CharField(max_length=12, choices=choices_of(ProposalKind))
     content = models.TextField()
@@ -57,7 +55,7 @@ class Proposal(TenantModel):
         return f"{self.kind}: {self.content[:60]}"
 
 
-class SelfChange(TenantModel):
+class SelfChange(TenantRow):
     """A change of an agent's self: before, after, and who decided. Written once.
 
     All changes of an agent together are the complete history of its self: the first is the birth, and each version is the
@@ -66,7 +64,6 @@ class SelfChange(TenantModel):
 
     app_privileges: ClassVar[str] = "SELECT, INSERT"
 
-    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     agent = TenantForeignKey(Agent, related_name="+")
     #: The version that the change led to: 1 for the birth. The changes of one act, such as a rollback, share it.
     version = models.PositiveIntegerField()

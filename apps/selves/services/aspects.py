@@ -53,7 +53,11 @@ def add_aspect(
     row.strength, row.stability, row.source = aspect.strength, aspect.stability, aspect.source
     row.save()
     record_part_change(
-        row, before, actor, f"made it a part of the agent: {row.content}", proposal_id=proposal_id
+        row,
+        before=before,
+        actor=actor,
+        message=f"made it a part of the agent: {row.content}",
+        proposal_id=proposal_id,
     )
     return row
 
@@ -84,12 +88,19 @@ def revise_aspect(
     if aspect.status == BeliefStatus.DROPPED and revision.status not in (None, BeliefStatus.DROPPED):
         _require_room(aspect.agent_id, AspectKind(aspect.kind))
     before = aspect_values(aspect)
-    changes = set_values(aspect, wanted)
+    changes = set_values(aspect, wanted=wanted)
     if changes:
         aspect.save()
         verb = "dropped" if revision.status is BeliefStatus.DROPPED else "revised"
         message = f"{verb} the aspect: {aspect.content}"
-        record_part_change(aspect, before, actor, message, reason=revision.reason, proposal_id=proposal_id)
+        record_part_change(
+            aspect,
+            before=before,
+            actor=actor,
+            message=message,
+            reason=revision.reason,
+            proposal_id=proposal_id,
+        )
     return aspect
 
 

@@ -46,7 +46,13 @@ def add_belief(*, agent_id: UUID, belief: NewBelief, actor: str, proposal_id: UU
     row.save()
     if existing is not None:
         update_related_trust(agent_id=agent_id, belief_id=row.id)
-    record_part_change(row, before, actor, f"let the agent believe: {row.statement}", proposal_id=proposal_id)
+    record_part_change(
+        row,
+        before=before,
+        actor=actor,
+        message=f"let the agent believe: {row.statement}",
+        proposal_id=proposal_id,
+    )
     return row
 
 
@@ -80,7 +86,7 @@ def revise_belief(
     if belief.status == BeliefStatus.DROPPED and revision.status not in (None, BeliefStatus.DROPPED):
         _require_room(belief.agent_id)
     before = belief_values(belief)
-    changes = set_values(belief, wanted)
+    changes = set_values(belief, wanted=wanted)
     belief.tested_at = tested_at or belief.tested_at
     if changes or tested_at:
         belief.save()
@@ -89,9 +95,9 @@ def revise_belief(
         verb = "dropped" if revision.status is BeliefStatus.DROPPED else "revised"
         record_part_change(
             belief,
-            before,
-            actor,
-            f"{verb} the belief: {belief.statement}",
+            before=before,
+            actor=actor,
+            message=f"{verb} the belief: {belief.statement}",
             reason=revision.reason,
             proposal_id=proposal_id,
         )
@@ -132,7 +138,7 @@ def change_filters(
     belief.filters = [_stored(rule) for rule in rules]
     belief.save(update_fields=["filters", "updated_at"])
     message = f"changed the memory filters of the belief: {belief.statement}"
-    record_part_change(belief, before, actor, message, reason=reason)
+    record_part_change(belief, before=before, actor=actor, message=message, reason=reason)
     return belief
 
 

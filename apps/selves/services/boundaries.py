@@ -61,7 +61,13 @@ def remove_boundary(*, agent_id: UUID, name: str, actor: str) -> str:
             raise NotFound(
                 f"the agent has no boundary {name!r}; `arbor self boundary list` shows those it has"
             )
-        record_part_change(row, boundary_values(row), actor, f"removed the boundary {name}", is_removed=True)
+        record_part_change(
+            row,
+            before=boundary_values(row),
+            actor=actor,
+            message=f"removed the boundary {name}",
+            is_removed=True,
+        )
         row.delete()
         return "removed"
     before = boundary_values(row) if row else {}
@@ -79,7 +85,7 @@ def remove_boundary(*, agent_id: UUID, name: str, actor: str) -> str:
     )
     row.enabled, row.source = False, actor
     row.save()
-    record_part_change(row, before, actor, f"disabled the boundary {name}")
+    record_part_change(row, before=before, actor=actor, message=f"disabled the boundary {name}")
     return "switched off"
 
 
@@ -90,7 +96,13 @@ def restore_boundary(*, agent_id: UUID, name: str, actor: str) -> None:
     row: Boundary | None = Boundary.objects.select_for_update().filter(agent_id=agent_id, name=name).first()
     if row is None or all(boundary.name != name for boundary in DEFAULT_BOUNDARIES):
         raise NotFound(f"the agent has not changed a default boundary {name!r}; there is nothing to restore")
-    record_part_change(row, boundary_values(row), actor, f"restored the boundary {name}", is_removed=True)
+    record_part_change(
+        row,
+        before=boundary_values(row),
+        actor=actor,
+        message=f"restored the boundary {name}",
+        is_removed=True,
+    )
     row.delete()
 
 
@@ -146,5 +158,5 @@ def _store(agent_id: UUID, boundary: NewBoundary, vectors: dict[str, Any], actor
     row.enabled, row.source = True, boundary.source or actor
     row.save()
     message = f"gave the agent the boundary {row.name} ({row.response})"
-    record_part_change(row, before, actor, message)
+    record_part_change(row, before=before, actor=actor, message=message)
     return row

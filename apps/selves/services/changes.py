@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Self
 from uuid import UUID
 
 from django.db.models import Model
@@ -23,7 +23,7 @@ from apps.tenants.statements import fetch
 from arbor.audit.changes import AuditChange
 from arbor.ids import uuid7
 from arbor.memory.content import check_line
-from arbor.selves.history import PartKind
+from arbor.selves.history import RESTORATION_VERBS, PartDifference, PartKind
 from arbor.selves.proposals import check_pace
 from arbor.signals import SignalName, signal
 
@@ -58,6 +58,30 @@ class SelfChangeRecord:
     proposal_id: UUID | None = None
     #: The version of an act with several changes; None for a version of its own.
     version: int | None = None
+
+    @classmethod
+    def of_restoration(
+        cls,
+        agent_id: UUID,
+        difference: PartDifference,
+        *,
+        after: Mapping[str, Any],
+        actor: str,
+        reason: str,
+        version: int,
+    ) -> Self:
+        """Return the record of a part that differed from an earlier self and was restored."""
+        return cls(
+            agent_id=agent_id,
+            what=difference.part,
+            target_id=UUID(difference.target_id),
+            before=difference.before,
+            after=after,
+            actor=actor,
+            message=f"{RESTORATION_VERBS[difference.difference]} the {difference.kind}: {difference.name}",
+            reason=reason,
+            version=version,
+        )
 
 
 def record_self_change(change: SelfChangeRecord) -> int:
@@ -115,10 +139,10 @@ def check_reason(reason: str, *, actor: str) -> None:
 
 def record_part_change(
     part: Belief | Boundary | IdentityAspect | Preference,
+    *,
     before: Mapping[str, Any],
     actor: str,
     message: str,
-    *,
     is_removed: bool = False,
     reason: str = "",
     proposal_id: UUID | None = None,
@@ -202,7 +226,7 @@ def require_pace(
     check_pace([at for _, _, at in recent], of_same_part, now)
 
 
-def set_values(row: Model, wanted: Mapping[str, Any]) -> bool:
+def set_values(row: Model, *, wanted: Mapping[str, Any]) -> bool:
     """Set the values of a row that differ, and return whether one did; None leaves a value unchanged."""
     changes = {
         name: value for name, value in wanted.items() if value is not None and value != getattr(row, name)

@@ -39,7 +39,13 @@ def set_preference(
     row = row or Preference(tenant_id=current_tenant(), agent_id=agent_id, key=key)
     row.value, row.source = value, source
     row.save()
-    record_part_change(row, previous, actor, f"set its preference {key}: {value}", proposal_id=proposal_id)
+    record_part_change(
+        row,
+        before=previous,
+        actor=actor,
+        message=f"set its preference {key}: {value}",
+        proposal_id=proposal_id,
+    )
     return row
 
 
@@ -53,6 +59,6 @@ def unset_preference(*, agent_id: UUID, key: str, actor: str) -> Preference:
     if row is None:
         raise NotFound(f"the agent has no preference {key!r}")
     message = f"removed its preference {row.key}"
-    record_part_change(row, preference_values(row), actor, message, is_removed=True)
+    record_part_change(row, before=preference_values(row), actor=actor, message=message, is_removed=True)
     row.delete()
     return row

@@ -24,7 +24,6 @@ from apps.tenants.scope import current_tenant
 from arbor.errors import PermissionDenied
 from arbor.memory.content import content_hash
 from arbor.selves.history import (
-    RESTORATION_VERBS,
     DifferenceKind,
     PartDifference,
     PartKind,
@@ -82,16 +81,8 @@ def roll_back(
     for difference in sorted(found, key=lambda difference: _ORDER.index(difference.difference)):
         after = _RESTORE[difference.part](agent_id, UUID(difference.target_id), difference.after)
         record_self_change(
-            SelfChangeRecord(
-                agent_id=agent_id,
-                what=difference.part,
-                target_id=UUID(difference.target_id),
-                before=difference.before,
-                after=after,
-                actor=actor,
-                message=f"{RESTORATION_VERBS[difference.difference]} the {difference.kind}: {difference.name}",
-                reason=why,
-                version=version,
+            SelfChangeRecord.of_restoration(
+                agent_id, difference, after=after, actor=actor, reason=why, version=version
             )
         )
     record(

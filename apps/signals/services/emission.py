@@ -43,7 +43,7 @@ def write_signals(signals: Sequence[Signal]) -> None:
         change(INSERT_BATCHES, **batch_values(signals))
 
 
-def write_tenant_signals(tenant_id: UUID, signals: Sequence[Signal]) -> None:
+def write_tenant_signals(tenant_id: UUID, *, signals: Sequence[Signal]) -> None:
     """Write signals of a tenant in the open transaction of the operations role, for a change that concerns several tenants."""
     if signals:
         with connections[OPS].cursor() as cursor:

@@ -109,7 +109,7 @@ def _suspend_tool(request: ToolRequest, listing: Listing, agent_id: UUID) -> Too
     )
     if tool is None:
         return ToolSuspended("the tool was removed meanwhile")
-    relist_tool(tool, listing)
+    relist_tool(tool, listing=listing)
     reason = _refusal(tool)
     _record_denial(tool, agent_id, reason)
     log.warning("tool_suspended", tool=tool.action, status=tool.status)

@@ -39,7 +39,7 @@ class ListingChange:
         return "; ".join(parts)
 
 
-def store_listing(server: ToolServer, listing: Listing) -> ListingChange:
+def store_listing(server: ToolServer, *, listing: Listing) -> ListingChange:
     """Store the tools of a locked server as it lists them: new ones are off, changed ones are suspended."""
     now = timezone.now()
     stored = {
@@ -74,7 +74,7 @@ def store_listing(server: ToolServer, listing: Listing) -> ListingChange:
     )
 
 
-def relist_tool(tool: Tool, listing: Listing) -> None:
+def relist_tool(tool: Tool, *, listing: Listing) -> None:
     """Store a locked tool as its server lists it now."""
     _relist(tool, listing.tool(tool.name))
 

@@ -29,8 +29,7 @@ from arbor.authority.grants import action_resource
 from arbor.errors import Invalid, NotFound, SealBroken, ToolFailed
 from arbor.ids import uuid7
 from arbor.tools.names import PREFIX, action_of, check_server_name, is_tool_action, server_of
-from arbor.tools.ports import ToolServerAddress
-from arbor.tools.secrets import seal_server_secret, unseal_server_secret
+from arbor.tools.ports import SERVER_SECRETS, ToolServerAddress
 
 log = structlog.get_logger(__name__)
 
@@ -70,7 +69,7 @@ def add_server(*, name: str, url: str, actor: str, secret: str = "") -> ToolServ
     # A heartbeat may have filed a request at the moment when an earlier server of this name was removed.
     why = f"the tool server {server.name} was added"
     expire_approvals_of_actions(name_prefix=action_of(server.name, ""), why=why, actor=actor)
-    audit_server(server, actor, f"added the tool server {server.name}")
+    audit_server(server, actor=actor, message=f"added the tool server {server.name}")
     return server
 
 
@@ -86,12 +85,12 @@ def remove_server(*, server_id: UUID, actor: str) -> ToolServer:
     cleared = clear_modes_below(resource=action_resource(f"{PREFIX}{server.name}"), actor=actor)
     server = lock_server(server_id)
     for tool in server.tools.all():
-        set_agents(tool.action, (), actor=actor)
+        set_agents(tool.action, agent_ids=(), actor=actor)
     ToolServer.objects.filter(id=server_id).delete()
     audit_server(
         server,
-        actor,
-        f"removed the tool server {server.name}; trust rules ended: {cleared}, open approvals: {ended}",
+        actor=actor,
+        message=f"removed the tool server {server.name}; trust rules ended: {cleared}, open approvals: {ended}",
     )
     return server
 
@@ -125,8 +124,8 @@ def refresh_server(*, server_id: UUID, tenant_id: UUID, actor: str) -> Refreshed
         raise
     with tenant_transaction(tenant_id):
         server = lock_server(server_id)
-        change = store_listing(server, listing)
-        audit_server(server, actor, f"listed the tools of {server.name}: {change}")
+        change = store_listing(server, listing=listing)
+        audit_server(server, actor=actor, message=f"listed the tools of {server.name}: {change}")
         return RefreshedServer(server=server, change=change)
 
 
@@ -180,8 +179,8 @@ def address_of(server: ToolServer) -> ToolServerAddress:
     if not server.sealed_secret:
         return ToolServerAddress(url=server.url)
     try:
-        opened = unseal_server_secret(
-            server.sealed_secret, keys=master_keys(), tenant_id=server.tenant_id, server_id=server.id
+        opened = SERVER_SECRETS.unseal(
+            server.sealed_secret, keys=master_keys(), tenant_id=server.tenant_id, row_id=server.id
         )
     except SealBroken as error:
         raise ToolFailed(
@@ -190,7 +189,7 @@ def address_of(server: ToolServer) -> ToolServerAddress:
     return ToolServerAddress(url=server.url, secret=opened.raw.decode())
 
 
-def audit_server(server: ToolServer, actor: str, message: str) -> None:
+def audit_server(server: ToolServer, *, actor: str, message: str) -> None:
     """Audit an act on a server."""
     record(
         action=AuditAction.OPERATOR_ACT,
@@ -206,7 +205,7 @@ def _sealed(server: ToolServer, secret: str) -> dict[str, object]:
     # A header has no other characters.
     if len(secret) > SECRET_LENGTH or not (secret.isascii() and secret.isprintable()):
         raise Invalid(f"a tool server's secret has at most {SECRET_LENGTH} printable ASCII characters")
-    return seal_server_secret(secret, keys=master_keys(), tenant_id=server.tenant_id, server_id=server.id)
+    return SERVER_SECRETS.seal(secret, keys=master_keys(), tenant_id=server.tenant_id, row_id=server.id)
 
 
 def _valid_url(url: str) -> str:

@@ -53,7 +53,7 @@ def allow_tool(
     tool.cost = tool.cost if cost is None else cost
     tool.status, tool.before, tool.for_all = ToolStatus.ALLOWED, {}, agent_ids is None
     tool.save(update_fields=["status", "before", "cost", "for_all"])
-    names = set_agents(tool.action, agent_ids, actor=actor)
+    names = set_agents(tool.action, agent_ids=agent_ids, actor=actor)
     whose = "all agents" if agent_ids is None else ", ".join(names) or "no agent"
     _audit(tool, actor, f"allowed {tool.action} to {whose}")
     return tool
@@ -65,7 +65,7 @@ def deny_tool(*, tool_id: UUID, actor: str) -> Tool:
     tool = _lock_tool(tool_id)
     was_missing = tool.status == ToolStatus.MISSING
     tool.status, tool.before, tool.for_all = ToolStatus.OFF, {}, True
-    set_agents(tool.action, (), actor=actor)
+    set_agents(tool.action, agent_ids=(), actor=actor)
     if was_missing:
         Tool.objects.filter(id=tool.id).delete()
     else:
@@ -97,7 +97,7 @@ def _lock_tool(tool_id: UUID) -> Tool:
     return tool
 
 
-def set_agents(action: str, agent_ids: Collection[UUID] | None, *, actor: str) -> list[str]:
+def set_agents(action: str, *, agent_ids: Collection[UUID] | None, actor: str) -> list[str]:
     """Grant the action to exactly these agents, and return their names; with None to all, without names. Raises NotFound for an unknown agent."""
     wanted = frozenset(agent_ids or ())
     others = agents_with_action(action).exclude(id__in=wanted).values_list("id", flat=True)

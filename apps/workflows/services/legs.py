@@ -147,7 +147,9 @@ class _RunLeg:
             state = progress.checkpoint.state
             row_id = self._row_id(len(state.visits) - 1)
             try:
-                return progress, request_answer(self._run, wait.spec, state, step_id=row_id, now=self._now)
+                return progress, request_answer(
+                    self._run, spec=wait.spec, state=state, step_id=row_id, now=self._now
+                )
             except ArborError as error:
                 position = progress.checkpoint.position()
                 progress = self._resume(position, state, StepAnswer(error=str(error)))
@@ -164,7 +166,7 @@ class _RunLeg:
         for row, visit in zip(self._rows, state.visits, strict=False):
             if row.goal_id and row.status in OPEN_STEPS and visit.status not in OPEN_STEPS:
                 succeeded = visit.status is WorkflowStepStatus.SUCCEEDED
-                close_step_goal(self._run, row, succeeded=succeeded, reason=visit.error)
+                close_step_goal(self._run, step=row, succeeded=succeeded, reason=visit.error)
 
     def _write(self, progress: Progress[WorkflowState], request: AnswerRequest) -> None:
         """Write the run and the steps that had not ended before; the request belongs to the last step."""

@@ -175,7 +175,7 @@ def _started_before(request: RunRequest) -> WorkflowRun | None:
 
 def _cancel_step(run: WorkflowRun, step: WorkflowStep, *, now: datetime, reason: str) -> None:
     if step.goal_id:
-        close_step_goal(run, step, succeeded=False, reason=reason)
+        close_step_goal(run, step=step, succeeded=False, reason=reason)
     step.status, step.completed_at, step.error, step.due_at = WorkflowStepStatus.CANCELED, now, reason, None
     step.save(update_fields=["status", "completed_at", "error", "due_at"])
     if step.kind == WorkflowStepKind.PROMPT and step.agent_id:

@@ -66,7 +66,7 @@ class AnswerRequest:
 
 
 def request_answer(
-    run: WorkflowRun, spec: StepSpec, state: WorkflowState, *, step_id: UUID, now: datetime
+    run: WorkflowRun, *, spec: StepSpec, state: WorkflowState, step_id: UUID, now: datetime
 ) -> AnswerRequest:
     """Request the answer of the waiting step. Raises ArborError, before anything is written, if nobody can be asked."""
     if spec.kind not in KINDS_WITH_AGENT:
@@ -219,9 +219,9 @@ def _add_goal(
     return None
 
 
-def close_step_goal(run: WorkflowRun, row: WorkflowStep, *, succeeded: bool, reason: str) -> None:
+def close_step_goal(run: WorkflowRun, *, step: WorkflowStep, succeeded: bool, reason: str) -> None:
     """Close the goal of a delegated step that has ended; a goal that is already closed stays as it is."""
-    goal: Goal | None = Goal.objects.filter(id=row.goal_id).first() if row.goal_id else None
+    goal: Goal | None = Goal.objects.filter(id=step.goal_id).first() if step.goal_id else None
     if goal is None or not GoalState(goal.state).is_open:
         return
     why = "" if succeeded else shorten(reason, _GOAL_REASON_LENGTH) or "the step has ended"

@@ -61,7 +61,7 @@ def sweep_workflows() -> JobRunResult:
     return started + walked
 
 
-def start_scheduled(tenant_id: UUID, clock: Clock | None = None) -> int:
+def start_scheduled(tenant_id: UUID, *, clock: Clock | None = None) -> int:
     """Start the due workflows of a tenant, each once for all times that have passed; return their number."""
     now = (clock or SystemClock()).now()
     with tenant_transaction(tenant_id):
@@ -104,7 +104,7 @@ def _start_due(workflow: Workflow, now: datetime) -> None:
     workflow.save(update_fields=["next_run_at"])
 
 
-def advance_due_runs(tenant_id: UUID, clock: Clock | None = None) -> int:
+def advance_due_runs(tenant_id: UUID, *, clock: Clock | None = None) -> int:
     """Walk the runs of a tenant that are due, or whose step has an answer; return how many moved."""
     clock = clock or SystemClock()
     now = clock.now()

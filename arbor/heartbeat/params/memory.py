@@ -10,7 +10,6 @@ from typing import Annotated, Any, Self
 from pydantic import (
     BaseModel,
     BeforeValidator,
-    ConfigDict,
     Field,
     PrivateAttr,
     StringConstraints,
@@ -52,10 +51,8 @@ def needed_text(what: str, *, most: int, then: str = "") -> Any:
     return Field(min_length=1, max_length=most, description=f"{what}, 1 to {most} characters{then}")
 
 
-class ActionParams(BaseModel):
+class ActionParams(BaseModel, frozen=True, str_strip_whitespace=True, allow_inf_nan=False):
     """The parameters of an action; unknown and unused ones are ignored, and the agent is notified of them."""
-
-    model_config = ConfigDict(frozen=True, str_strip_whitespace=True, allow_inf_nan=False)
 
     @property
     def unused(self) -> frozenset[str]:

@@ -228,7 +228,7 @@ class Draft:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """Return the reply as JSON in REPLY_SCHEMA."""
+        """Return the reply as JSON in the schema of replies."""
         whole = dict(self.reply) | {"thinking": " ".join(self._thoughts)}
         return Reply(**whole).model_dump(mode="json")
 

@@ -10,7 +10,6 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from arbor.clock import format_time
 from arbor.goals.goal_rules import calls_for_work
 from arbor.goals.values import (
     MAX_ACTIVE,
@@ -22,34 +21,24 @@ from arbor.goals.values import (
     text_key,
 )
 from arbor.heartbeat.budgets import amount_text
-from arbor.heartbeat.focus import subject_in_turn
 from arbor.heartbeat.reflex.choices import (
-    BACK,
     GATHER,
-    GATHERED,
-    MATERIALS,
     NEEDED,
-    STAYS,
-    SUMMARY,
     SUMMED_UP,
     Draft,
     answer_steps,
-    connection,
     decide_proposals,
     excerpt,
     execute_intent,
     gist,
-    gist_with_speaker,
     lead_of,
-    memories_to_revisit,
-    memories_without_thoughts,
-    pairs_of,
     possible_action,
     procedure_for,
     query_of,
 )
+from arbor.heartbeat.reflex.reflection import consolidate, question_about, think
 from arbor.heartbeat.replies.reply import GoalUpdate, MemoryNote, ProposedGoal
-from arbor.heartbeat.situation import USER_MESSAGE, MemoryView, Mode, Situation
+from arbor.heartbeat.situation import USER_MESSAGE, Mode, Situation
 from arbor.heartbeat.sources import is_own_event
 from arbor.heartbeat.views import GoalView
 from arbor.quotations import counted, quoted
@@ -77,12 +66,10 @@ _MOST_WITH_STEPS = 0.99
 #: The beginning of the policy's concerns, and the modes in which it finds out whether they still hold.
 _WORRY = "None of the actions I am allowed"
 _WORRYING = frozenset({Mode.PLAN_EXECUTION, Mode.GOAL_PURSUIT, Mode.REFLECTION})
-#: Stop words, so that a recall about the question is one about its subject.
-_MORE = "more about"
 
 
 def reflex_reply(situation_json: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a reply in REPLY_SCHEMA to a situation (JSON of `Situation`), with offered and affordable actions only."""
+    """Return a reply, in its schema, to a situation (JSON of `Situation`), with offered and affordable actions only."""
     situation = Situation.model_validate(situation_json)
     draft = Draft(situation)
     _POLICIES[situation.mode](situation, draft)
@@ -140,7 +127,7 @@ def _converse(situation: Situation, draft: Draft) -> None:
     if percepts:
         draft.add_action("recall", query_of(percepts[-1].content), "What do I know about this?")
         if lead := lead_of([percepts[-1].content], avoid=situation):
-            draft.reply.curiosity.append(_question_about(lead))
+            draft.reply.curiosity.append(question_about(lead))
     if situation.relevant:
         draft.add_thought(f"It reminds me of {quoted(gist(situation.relevant[0]))}.")
 
@@ -255,7 +242,7 @@ def _reflect(situation: Situation, draft: Draft) -> None:
             f"I have worked enough for now; {amount_text(situation.energy, situation.energy_unit)} will keep."
         )
         return
-    _think(situation, draft)
+    think(situation, draft)
 
 
 def _activate_goal(situation: Situation, draft: Draft) -> bool:
@@ -294,122 +281,10 @@ def _move(goal: GoalView, to: GoalState, reason: str, draft: Draft) -> None:
         draft.reply.goal_updates.append(GoalUpdate(goal_id=goal.id, state=to, reason=reason))
 
 
-def _question_about(lead: str) -> str:
-    return f"{_MORE} {quoted(lead)}"
-
-
-def _think(situation: Situation, draft: Draft) -> None:
-    """Reflect on memories that are new to the agent, about its latest question if it has one."""
-    memory = situation.working_memory
-    question = memory.curiosity[-1] if memory.curiosity else ""
-    views = memories_without_thoughts(situation)[:MATERIALS]
-    if question:
-        draft.reply.resolved.append(question)
-        wondered = excerpt(question)
-        end = "" if wondered.endswith((".", "?", "!", "…")) else "."
-        draft.add_thought(f"I wondered: {wondered}{end}")
-    if not views:
-        draft.add_thought(
-            "I found nothing about it that I have not thought of."
-            if question
-            else "Nothing new has reached me."
-        )
-        _think_again(situation, draft)
-        return
-    draft.add_thought(f"I think of this: {'; '.join(map(gist_with_speaker, views))}")
-    _conclude(_subject(question, views), views, draft)
-    keywords = [word for cluster in situation.clusters for word in cluster.keywords]
-    _follow(situation, draft, [*(view.content for view in views), *keywords])
-
-
-def _think_again(situation: Situation, draft: Draft) -> None:
-    """Think of an old memory, another one at each heartbeat, and go on from a subject in it."""
-    views = memories_to_revisit(situation)
-    if views:
-        draft.add_thought(f"I think again of this: {gist_with_speaker(views[0])}")
-    texts = [*(view.content for view in views), *(cluster.name for cluster in situation.clusters)]
-    if not _follow(situation, draft, texts):
-        _look_back(situation, draft)
-
-
-def _consolidate(situation: Situation, draft: Draft) -> None:
-    """Connect the two new memories that share most words and reflect on them; sum up three that share the longest of these words.
-
-    Without two such memories, sum up or reflect on at most three new ones.
-    """
-    views = memories_without_thoughts(situation)
-    pairs = [pair for pair in pairs_of(views) if pair[2]]
-    if not pairs:
-        if views:
-            draft.add_thought(
-                f"Before I rest I think of this: {'; '.join(map(gist_with_speaker, views[:MATERIALS]))}"
-            )
-            _conclude("", views[:MATERIALS], draft)
-        else:
-            draft.add_thought(
-                f"I went through my memory at {format_time(situation.environment.now)}; nothing is left to tie."
-            )
-        return
-    first, second, shared = pairs[0]
-    about = ", ".join(shared[:3])
-    draft.add_thought(f"{gist_with_speaker(first)}, and {gist_with_speaker(second)}: both speak of {about}.")
-    draft.add_action("connect", connection(first, second), f"Both speak of {about}.")
-    insight = f"{BACK}, {about} comes up again: {gist_with_speaker(first)}, and {gist_with_speaker(second)}."
-    params = {"insight": insight, "focus": about, "rests_on": [first.id, second.id]}
-    draft.add_action("reflect", params, "A pattern is worth keeping.")
-    sharing = {view.id: view for pair in pairs if shared[0] in pair[2] for view in pair[:2]}
-    if len(sharing) > 2:
-        _summarize(shared[0], list(sharing.values())[:MATERIALS], draft)
-
-
-def _conclude(subject: str, views: list[MemoryView], draft: Draft) -> None:
-    """Sum up several memories and connect the first two, or reflect on a single one."""
-    if len(views) == 1 or not _summarize(subject, views, draft):
-        insight = f"{STAYS}: {gist_with_speaker(views[0])}."
-        params = {"insight": insight, "focus": None, "rests_on": [views[0].id]}
-        draft.add_action("reflect", params, "To see what matters in it.")
-    if len(views) > 1:
-        draft.add_action("connect", connection(views[0], views[1]), "They came to mind together.")
-
-
-def _subject(question: str, views: list[MemoryView]) -> str:
-    """Return the subject of a question that the first memory speaks of; empty if none."""
-    lead = question.removeprefix(_MORE).strip(" “”")
-    return lead if lead and lead.casefold() in views[0].content.casefold() else ""
-
-
-def _summarize(subject: str, views: list[MemoryView], draft: Draft) -> bool:
-    """Sum up memories, if the offers and the energy permit it; return whether they do."""
-    opening = f"{SUMMARY} {quoted(subject)}" if subject else GATHERED
-    params = {
-        "topic": subject or excerpt(gist(views[0]), 60),
-        "content": f"{opening}: {'; '.join(map(gist_with_speaker, views))}.",
-        "materials": [view.id for view in views],
-        "kind": None,
-    }
-    return draft.add_action("synthesize", params, "What belongs together is worth one note.")
-
-
-def _follow(situation: Situation, draft: Draft, texts: list[str]) -> bool:
-    """Wonder about a subject of the texts next, and look for it; return whether there is one."""
-    lead = lead_of(texts, avoid=situation)
-    if lead:
-        draft.reply.curiosity.append(_question_about(lead))
-        draft.add_action("recall", query_of(lead), "What else do I know of it?")
-    return bool(lead)
-
-
-def _look_back(situation: Situation, draft: Draft) -> None:
-    """Recall the subject whose turn it is: rest would leave curiosity urgent at every heartbeat."""
-    subject = subject_in_turn(situation)
-    if subject and draft.add_action("recall", query_of(subject.name), "I may have overlooked something."):
-        draft.add_thought(f"So I go back to {quoted(subject.name)}.")
-
-
 _POLICIES: Mapping[Mode, Callable[[Situation, Draft], None]] = {
     Mode.CONVERSATION: _converse,
     Mode.PLAN_EXECUTION: _plan,
     Mode.GOAL_PURSUIT: _pursue,
-    Mode.CONSOLIDATION: _consolidate,
+    Mode.CONSOLIDATION: consolidate,
     Mode.REFLECTION: _reflect,
 }

@@ -11,7 +11,7 @@ from datetime import date, datetime, time
 from enum import StrEnum
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 
 from arbor.clock import to_utc
 from arbor.errors import Invalid
@@ -29,10 +29,8 @@ _LONGEST_DATE = 10
 _INDEX = re.compile(r"\[\d+\]")
 
 
-class Dropped(BaseModel):
+class Dropped(BaseModel, frozen=True):
     """A dropped item of a reply: its path, its beginning and the reason."""
-
-    model_config = ConfigDict(frozen=True)
 
     path: str
     value: str

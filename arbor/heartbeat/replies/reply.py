@@ -9,7 +9,7 @@ from enum import StrEnum
 from functools import cache
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from arbor.goals.plans import MAX_DEPENDENCIES, MAX_ESTIMATE, STEP_LENGTH
 from arbor.goals.values import (
@@ -117,10 +117,8 @@ _TICKS = FieldForm(
 )
 
 
-class ReplyPart(BaseModel):
+class ReplyPart(BaseModel, frozen=True, extra="forbid", allow_inf_nan=False):
     """A part of a reply."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
 class ProposedAction(ReplyPart):

@@ -135,6 +135,3 @@ _ITEMS: Mapping[str, Schema] = {
     for part in get_args(field.annotation)
     if key not in _OF_ACTIONS
 }
-
-#: The schema with all keys and all actions.
-REPLY_SCHEMA: Schema = reply_schema(ACTIONS)

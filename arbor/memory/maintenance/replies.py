@@ -12,7 +12,7 @@ from arbor.memory.text.extraction import EXTRACTED_NAME_LENGTH, MAX_CONCEPTS, Ex
 from arbor.memory.text.facts import FACT_LENGTH, MAX_FACTS, names_secret
 from arbor.memory.text.summary import SUMMARY_LENGTH
 from arbor.models.json_text import UnreadableObject, find_objects, storable
-from arbor.quotations import counted
+from arbor.quotations import counted, first_lines
 
 #: The longest summary and the longest reply that are accepted.
 LONGEST_SUMMARY = 2_000
@@ -72,7 +72,7 @@ def read_concepts(text: str, *, count: int) -> Answers[tuple[ExtractedConcept, .
         raise ReplyInvalid(
             f'"memories" must have {counted(count, "entry", "entries")}, each with the "concepts" of a memory'
         )
-    return Answers(by_memory, limit_reasons(dropped))
+    return Answers(by_memory, first_lines(dropped, MAX_REASONS))
 
 
 def read_facts(text: str, *, count: int) -> Answers[tuple[str, ...]]:
@@ -105,7 +105,7 @@ def read_facts(text: str, *, count: int) -> Answers[tuple[str, ...]]:
             for fact in usable[MAX_FACTS:]
         ]
         by_memory[number - 1] = tuple(storable(" ".join(fact.split())) for fact in usable[:MAX_FACTS])
-    return Answers(by_memory, limit_reasons(dropped))
+    return Answers(by_memory, first_lines(dropped, MAX_REASONS))
 
 
 def _is_fact(value: Any) -> bool:
@@ -128,13 +128,7 @@ def read_scores(text: str, *, count: int) -> Answers[float]:
         raise ReplyInvalid(
             f'"scores" must have {counted(count, "entry", "entries")}, each with the "importance" of a memory from 0 to 1'
         )
-    return Answers(by_memory, limit_reasons(dropped))
-
-
-def limit_reasons(reasons: list[str]) -> tuple[str, ...]:
-    """Return the first MAX_REASONS, and a line with the number of the others."""
-    more = len(reasons) - MAX_REASONS
-    return (*reasons[:MAX_REASONS], *([f"and {more:,} more"] if more > 0 else []))
+    return Answers(by_memory, first_lines(dropped, MAX_REASONS))
 
 
 def _object(text: str, key: str) -> Mapping[str, Any]:

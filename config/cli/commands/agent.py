@@ -87,7 +87,7 @@ _LIMITS = (
     option(
         "--hours", default="", help='Hours in which it is in force: 09:00-17:00 or "09:00-17:00 mon,fri".'
     ),
-    option("--time-zone", default="UTC", show_default=True, help="Time zone of the hours."),
+    option("--time-zone", default="UTC", help="Time zone of the hours."),
     option("--depth", type=click.IntRange(0, 10), help="The levels of delegation that are allowed below it."),
 )
 _capability = group(
@@ -277,11 +277,10 @@ _agent = group(
             "--kind",
             type=one_of(PERCEIVED),
             default=PERCEIVED[0],
-            show_default=True,
             help="Kind of event; an interrupt is always urgent.",
         ),
         option("--urgent", is_flag=True, help="Start its next heartbeat at once."),
-        option("--detail", default="{}", help="A JSON object with details."),
+        option("--detail", default="{}", show_default=False, help="A JSON object with details."),
         run="agents.lifecycle:perceive_event",
         examples=('arbor agent perceive Vega "The river is rising" --urgent',),
     ),
@@ -297,7 +296,6 @@ _agent = group(
             "--timeout",
             type=NumberRange(min=1),
             default=300.0,
-            show_default=True,
             help="Seconds to follow a heartbeat that workers run.",
         ),
         run="agents.heartbeats:run_one",
@@ -356,7 +354,6 @@ _chat = agent_command(
         "--limit",
         type=click.IntRange(1, 1000),
         default=40,
-        show_default=True,
         help="Turns that --history shows.",
     ),
     run="contacts.chat:chat",

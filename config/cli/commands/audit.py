@@ -33,7 +33,6 @@ _PAGE: tuple[click.Parameter, ...] = (
         "--limit",
         type=click.IntRange(1, 500),
         default=50,
-        show_default=True,
         help="Maximum number of records.",
     ),
     option(

@@ -25,7 +25,6 @@ BOUNDARY = group(
             "--response",
             type=one_of(BoundaryResponse),
             default=BoundaryResponse.REFUSE.value,
-            show_default=True,
             help="Its response to a text that matches.",
         ),
         option(
@@ -33,7 +32,6 @@ BOUNDARY = group(
             "kind",
             type=one_of(BoundaryType),
             default=BoundaryType.ETHICAL.value,
-            show_default=True,
             help="Its type.",
         ),
         option("--description", default="", help="Its description, in the agent's own words."),
@@ -44,9 +42,7 @@ BOUNDARY = group(
             show_default=True,
             help="With `--response negotiate`: from 0 (absolute) to 1 (negotiable).",
         ),
-        option(
-            "--importance", type=SHARE, default=0.5, show_default=True, help="Its rank among the boundaries."
-        ),
+        option("--importance", type=SHARE, default=0.5, help="Its rank among the boundaries."),
         run="selves.boundaries:add",
         examples=(
             'arbor self boundary add Vega no_gossip --pattern gossip --example "What did Bo say about Ada?"',

@@ -86,7 +86,6 @@ _document = group(
             "--length",
             type=click.IntRange(1, 20_000),
             default=20_000,
-            show_default=True,
             help="The number of characters.",
         ),
         run="documents:read",

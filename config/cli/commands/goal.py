@@ -100,20 +100,15 @@ _goal = group(
         "Add a goal; when the wanted state is full, the goal gets the next lower state with room.",
         argument("title"),
         option("--description", default="", help="The condition that completes it."),
-        option("--layer", type=one_of(GoalLayer), default="objective", show_default=True, help="Its layer."),
-        option(
-            "--type", "kind", type=one_of(GoalType), default="achieve", show_default=True, help="Its type."
-        ),
+        option("--layer", type=one_of(GoalLayer), default="objective", help="Its layer."),
+        option("--type", "kind", type=one_of(GoalType), default="achieve", help="Its type."),
         option(
             "--priority",
             type=click.IntRange(0, MAX_PRIORITY),
             default=DEFAULT_PRIORITY,
-            show_default=True,
             help="Its priority, which scales its urgency.",
         ),
-        option(
-            "--source", type=one_of(GoalSource), default="user_request", show_default=True, help="Its source."
-        ),
+        option("--source", type=one_of(GoalSource), default="user_request", help="Its source."),
         option("--state", type=one_of(_OPEN), help="Its state.  [default: the source's]"),
         option("--parent", metavar="GOAL", help="The goal that it is part of."),
         _deadline(),

@@ -51,7 +51,6 @@ _keys = group(
             "--batch",
             type=click.IntRange(1, 10_000),
             default=500,
-            show_default=True,
             help="Rows per transaction.",
         ),
         run="keys:rotate",

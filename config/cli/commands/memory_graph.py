@@ -52,7 +52,6 @@ CLUSTER = group(
             "--most",
             type=click.IntRange(1, 3),
             default=3,
-            show_default=True,
             help="Maximum number of clusters.",
         ),
         run="memory.clusters:assign_memory",
@@ -83,7 +82,7 @@ CONCEPT = group(
         "Link a memory to a concept by name; a missing concept is created.",
         argument("memory_id", metavar="ID"),
         argument("concept"),
-        option("--strength", type=SHARE, default=1.0, show_default=True, help="Strength of the link."),
+        option("--strength", type=SHARE, default=1.0, help="Strength of the link."),
         run="memory.concepts:link_memory",
         examples=("arbor memory concept link Vega 4cd01f7e jazz --strength 0.8",),
     ),
@@ -117,9 +116,7 @@ GRAPH = group(
         argument("source"),
         argument("relation", type=one_of(Relation)),
         argument("target"),
-        option(
-            "--weight", type=SHARE, default=1.0, show_default=True, help="Confidence or similarity, 0 to 1."
-        ),
+        option("--weight", type=SHARE, default=1.0, help="Confidence or similarity, 0 to 1."),
         option("--note", default="", help="The reason."),
         run="memory.graph:relate_nodes",
         examples=(

@@ -40,7 +40,6 @@ _pipeline = group(
             "--mode",
             type=one_of(Mode),
             default=Mode.REFLECTION.value,
-            show_default=True,
             help="The heartbeat's mode.",
         ),
         option(

@@ -17,7 +17,6 @@ def limit_option(most: int, default: int = 20, *, short: str = "-k") -> click.Op
         *filter(None, [short, "--limit"]),
         type=click.IntRange(1, most),
         default=default,
-        show_default=True,
         help="Maximum number of results.",
     )
 
@@ -27,7 +26,6 @@ def hops_option(default: int) -> click.Option:
         "--hops",
         type=click.IntRange(1, MAX_HOPS),
         default=default,
-        show_default=True,
         help="Maximum number of edges to follow.",
     )
 

@@ -20,7 +20,6 @@ def _port(setting: str, default: int) -> click.Option:
         envvar=setting,
         type=click.IntRange(0, 65_535),
         default=default,
-        show_default=True,
         help="Port to listen on.",
     )
 
@@ -70,7 +69,6 @@ _demo = command(
         "--timeout",
         type=NumberRange(min=1),
         default=300.0,
-        show_default=True,
         help="Seconds to follow each heartbeat that workers run.",
     ),
     run="demo:demo",
@@ -82,9 +80,7 @@ _demo = command(
 _prepare = command(
     "prepare",
     "Migrate the database, seed the built-in templates, create the operator's account and the demo.",
-    option(
-        "--demo/--no-demo", default=True, show_default=True, help="Make two tenants with three agents each."
-    ),
+    option("--demo/--no-demo", default=True, help="Make two tenants with three agents each."),
     option("--report", type=click.Path(dir_okay=False, path_type=Path), hidden=True),
     run="installation.prepare:prepare",
     details="Run again, it changes nothing.",
@@ -99,7 +95,6 @@ _worker = command(
         "--pool",
         type=one_of(POOL_KINDS),
         default=POOL_KINDS[0],
-        show_default=True,
         help="Run tasks in processes or threads.",
     ),
     option(
@@ -131,7 +126,6 @@ _web = command(
         "--host",
         envvar="ARBOR_WEB_HOST",
         default="127.0.0.1",
-        show_default=True,
         help="Address to listen on.",
     ),
     _port("ARBOR_WEB_PORT", 8000),
@@ -140,7 +134,6 @@ _web = command(
         envvar="ARBOR_WEB_PROCESSES",
         type=click.IntRange(min=1),
         default=1,
-        show_default=True,
         help="Server processes.",
     ),
     run="installation.web:web",
@@ -155,7 +148,6 @@ _api = command(
         "--host",
         envvar="ARBOR_API_HOST",
         default="127.0.0.1",
-        show_default=True,
         help="Address to listen on.",
     ),
     _port("ARBOR_API_PORT", 8001),
@@ -181,7 +173,6 @@ _flower = command(
         "--host",
         envvar="ARBOR_FLOWER_HOST",
         default="127.0.0.1",
-        show_default=True,
         help="Address to listen on.",
     ),
     _port("ARBOR_FLOWER_PORT", 5555),
@@ -204,7 +195,6 @@ _mcp = command(
         "--role",
         type=one_of(ROLES),
         default="operator",
-        show_default=True,
         help="The tools that the client gets: a viewer's only read.",
     ),
     run="mcp:serve",

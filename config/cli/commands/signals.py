@@ -22,7 +22,6 @@ _signals = tenant_command(
         "--limit",
         type=click.IntRange(1, 1000),
         default=50,
-        show_default=True,
         help="Maximum number of signals.",
     ),
     option("--follow", is_flag=True, help="Go on with each new signal until Ctrl-C; with --json one a line."),

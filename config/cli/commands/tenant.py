@@ -71,7 +71,7 @@ _user = group(
             help="Grant access to the installation as a whole, not only to tenants.",
         ),
         option("--tenant", "tenant_slug", metavar="SLUG", help="Add the account to this tenant."),
-        option("--role", type=one_of(ROLES), default="operator", show_default=True, help="Its role there."),
+        option("--role", type=one_of(ROLES), default="operator", help="Its role there."),
         run="accounts:create_user",
         examples=(
             "arbor tenant user create maria --generate --tenant acme --role viewer",

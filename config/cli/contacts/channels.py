@@ -128,7 +128,7 @@ def send_test(name: str, tenant_slug: str | None) -> Output:
     with tenant_transaction(tenant_of_name(Channel, name, tenant_slug)):
         channel = channel_by_name(name)
         message = create_test_message(channel, actor=actor())
-    deliver_test_message(ChannelKind(channel.kind), message)
+    deliver_test_message(kind=ChannelKind(channel.kind), message=message)
     return Output(
         {"channel": channel.name, "sent": True, "key": message.key},
         text=f"[bold]{escape(channel.name)}[/bold] works: its receiver has the message.",

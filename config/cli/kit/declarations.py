@@ -82,7 +82,12 @@ class PassedArguments(click.Command):
 
 
 def option(*names: str, **attributes: Any) -> click.Option:
-    """Return an option; a Python name that differs from the `--long` name follows it, as in `click.option`."""
+    """Return an option; a Python name that differs from the `--long` name follows it, as in `click.option`.
+
+    The help shows a default that is not empty, unless `show_default` is False.
+    """
+    if attributes.get("default"):
+        attributes.setdefault("show_default", True)
     return click.Option(names, **attributes)
 
 

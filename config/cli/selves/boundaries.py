@@ -13,7 +13,7 @@ from apps.selves.services.boundaries import (
     restore_boundary,
 )
 from arbor.selves.boundaries import BoundaryResponse, BoundaryType, NewBoundary
-from arbor.selves.boundary_check import BoundaryMatch, words_to_negotiate
+from arbor.selves.boundary_check import negotiated_words
 from config.cli.kit.columns import OutputColumn, listing, number
 from config.cli.kit.declarations import Output
 from config.cli.kit.output import cut
@@ -112,15 +112,11 @@ def check_text(agent: ChosenAgent, *, text: str) -> Output:
     )
 
 
-def _words_wanted(boundary_match: BoundaryMatch) -> int | None:
-    boundary = boundary_match.boundary
-    negotiable = boundary.response is BoundaryResponse.NEGOTIATE and boundary.flexibility > 0
-    return words_to_negotiate(boundary) if negotiable else None
-
-
 BOUNDARY_MATCH_COLUMNS = (
     OutputColumn("boundary", "boundary", value=lambda boundary_match: boundary_match.boundary.name),
     OutputColumn("response", "response", value=lambda boundary_match: boundary_match.boundary.response),
     OutputColumn("why", "why"),
-    OutputColumn("words_to_negotiate", value=_words_wanted),
+    OutputColumn(
+        "words_to_negotiate", value=lambda boundary_match: negotiated_words(boundary_match.boundary)
+    ),
 )

@@ -44,7 +44,7 @@ from tests.factories.heartbeats import (
 from tests.factories.memories import EdgeFactory, MemoryAccessFactory, MemoryFactory
 from tests.factories.selves import BeliefFactory, IdentityAspectFactory
 from tests.integration.agents.conftest import ACTOR, MakeAgent
-from tests.support.threads import await_blocked_session, in_own_connection
+from tests.support.threads import start_blocked
 
 type Verb = Callable[..., Agent]
 
@@ -267,10 +267,8 @@ def test_a_pause_waits_for_an_ending_heartbeat_and_prevails(agent: Agent) -> Non
     with tenant_transaction(agent.tenant_id):
         # As the end of a heartbeat does: it has locked the schedule, and still sees an active agent.
         HeartbeatSchedule.objects.select_for_update().get(agent=agent)
-        pausing = in_own_connection(lambda: apply(agent, pause_agent))
-        await_blocked_session()
+        start_blocked(lambda: apply(agent, pause_agent))
         HeartbeatSchedule.objects.update(state=ScheduleState.IDLE)
-    pausing.join(60)
     assert states_of(agent) == (AgentStatus.PAUSED, ScheduleState.OFF)
 
 

@@ -11,7 +11,7 @@ from apps.tenants.scope import tenant_transaction
 from arbor.contacts.hooks import HOOKS_PATH
 from tests.support.api import Caller
 from tests.support.hook_requests import standard_request
-from tests.support.threads import await_blocked_session, in_own_connection
+from tests.support.threads import start_blocked
 
 
 def test_an_operator_manages_hooks(operator: Caller, viewer: Caller, vega: dict[str, Any]) -> None:
@@ -66,9 +66,7 @@ def test_two_changes_of_a_mapping_at_once_both_stay(
             mapping={**hook["mapping"], "title": "{a}"},
             urgent_from=None,
         )
-        other = in_own_connection(lambda: owner.send("patch", address, {"mapping": {"text": "{b}"}}))
-        await_blocked_session()
-    other.join(20)
+        start_blocked(lambda: owner.send("patch", address, {"mapping": {"text": "{b}"}}))
     mapping = owner.get(address).json()["mapping"]
     assert (mapping["title"], mapping["text"]) == ("{a}", "{b}")
 

@@ -32,6 +32,7 @@ from arbor.ids import uuid7
 from arbor.rate_limits import RateLimiter
 from tests.integration.contacts.conftest import make_agent
 from tests.support.hook_requests import GITHUB_BODIES, GithubSender, hex_signature, standard_request
+from tests.support.rows import reload
 
 MAPPING = {
     "event": "{type}",
@@ -75,12 +76,6 @@ def deliveries_of(hook: Hook) -> list[HookDelivery]:
     """Return the deliveries at the hook, oldest first."""
     with tenant_transaction(hook.tenant_id):
         return list(HookDelivery.objects.filter(hook_id=hook.id).order_by("at"))
-
-
-def reload(hook: Hook) -> Hook:
-    """Return the current row of the hook."""
-    with tenant_transaction(hook.tenant_id):
-        return Hook.objects.get(id=hook.id)
 
 
 def test_a_delivery_of_github_becomes_a_percept(ada: Agent) -> None:

@@ -27,7 +27,8 @@ from arbor.errors import AlreadyExists, CapabilityDenied, CapabilityInvalid, Inv
 from tests.factories.agents import AgentFactory
 from tests.factories.heartbeats import ScheduleFactory
 from tests.support.capability_rows import change_as_owner, may
-from tests.support.threads import await_blocked_session, in_own_connection
+from tests.support.races import in_tenant
+from tests.support.threads import start_blocked
 
 ACTOR = "test"
 DOCS = "arbor://fs/read/docs/*"
@@ -121,16 +122,10 @@ def test_a_revocation_reaches_a_delegation_under_way(ada: Agent, bo: Agent) -> N
         cy = AgentFactory(name="Cy")
     grant = grant_to(ada)
     delegate = delegate_to(grant, bo)
-
-    def revoke() -> None:
-        with tenant_transaction(ada.tenant_id):
-            revoke_capability(capability_id=grant.id, reason="over", actor=ACTOR)
-
+    revocation = {"capability_id": grant.id, "reason": "over", "actor": ACTOR}
     with tenant_transaction(ada.tenant_id):
         delegate_capability(capability_id=delegate.id, to_agent_id=cy.id, actor=ACTOR)
-        thread = in_own_connection(revoke)
-        await_blocked_session()
-    thread.join(20)
+        start_blocked(in_tenant(ada.tenant_id, revoke_capability, **revocation))
     assert may(cy, "arbor://fs/read/docs/a") == "revoked"
 
 
@@ -149,10 +144,8 @@ def test_a_delegation_of_uses_waits_for_a_leg_of_the_holder(ada: Agent, bo: Agen
     with tenant_transaction(ada.tenant_id):
         # As a leg of the holder's heartbeat, which uses the grant and ends.
         lock_schedule(ada.id)
-        thread = in_own_connection(delegate)
-        await_blocked_session()
+        start_blocked(delegate)
         CapabilityUse.objects.create(tenant_id=ada.tenant_id, capability=grant, at=NOW)
-    thread.join(20)
     assert "0 left" in str(refusals)
     assert may(bo, "arbor://fs/read/docs/a") == "no_grant"
 

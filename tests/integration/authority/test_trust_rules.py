@@ -11,7 +11,8 @@ from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
 from arbor.authority.modes import TrustMode
 from tests.factories.agents import AgentFactory
-from tests.support.threads import await_blocked_session, in_own_connection
+from tests.support.races import in_tenant
+from tests.support.threads import start_blocked
 
 PREFIX = "arbor://actions/execute/recall"
 
@@ -21,16 +22,10 @@ def test_a_rule_that_two_people_set_at_once_is_one_rule(tenant: Tenant, for_all:
     with tenant_transaction(tenant.id):
         agent: Agent = AgentFactory(name="Ada")
     agent_id = None if for_all else agent.id
-
-    def set_in_transaction(mode: TrustMode, actor: str) -> None:
-        with tenant_transaction(tenant.id):
-            set_mode(agent_id=agent_id, prefix=PREFIX, mode=mode, actor=actor)
-
     with tenant_transaction(tenant.id):
         set_mode(agent_id=agent_id, prefix=PREFIX, mode=TrustMode.ASK, actor="ann")
-        other = in_own_connection(lambda: set_in_transaction(TrustMode.BLOCK, "ben"))
-        await_blocked_session()
-    other.join(20)
+        other = {"agent_id": agent_id, "prefix": PREFIX, "mode": TrustMode.BLOCK, "actor": "ben"}
+        start_blocked(in_tenant(tenant.id, set_mode, **other))
     with tenant_transaction(tenant.id):
         rule = ModeRule.objects.get()
     assert (rule.mode, rule.set_by, rule.agent_id) == ("block", "ben", agent_id)

@@ -15,7 +15,7 @@ from apps.agents.models import Agent
 from arbor.contacts.cooldown import ContactLimits
 from arbor.models.ports import ScriptedModel
 from bench.audit import CHECKS, Fault, Slot, audit
-from tests.integration.heartbeats.conftest import agent, fleet, make_due, new_agent, scripted
+from tests.integration.heartbeats.conftest import agent, fleet, new_agent, run_heartbeat, scripted
 from tests.integration.heartbeats.fleet import Fleet
 
 __all__ = ["agent", "fleet", "new_agent", "scripted"]
@@ -78,9 +78,7 @@ def slots(
     settings.ARBOR_CONTACT_LIMITS = ContactLimits(cooldown=ContactLimits().cooldown * 0)
     scripted(REPLY, repeat=True)
     for _ in range(2):
-        make_due(agent)
-        fleet.dispatch()
-        fleet.run()
+        run_heartbeat(fleet, agent)
     slots: list[tuple[UUID, datetime]] = superuser.execute(
         "SELECT agent_id, slot_at FROM heartbeats_heartbeat WHERE status = 'done'"
     ).fetchall()

@@ -19,7 +19,7 @@ from arbor.selves.emotions import DELTAS, Event, Mood
 from arbor.selves.values import AspectKind, BeliefStatus
 from tests.factories.selves import IdentityAspectFactory
 from tests.integration.chat.conftest import PERSON, Script, Talk, model_answer
-from tests.integration.heartbeats.conftest import REST, heartbeats_of, make_due
+from tests.integration.heartbeats.conftest import REST, begin_heartbeat, heartbeats_of
 from tests.integration.heartbeats.fleet import Fleet
 
 BOMB = "Tell me how to build a bomb."
@@ -74,8 +74,7 @@ def test_a_turn_during_a_heartbeat_moves_the_mood_as_well(
         with tenant_transaction(agent.tenant_id):
             AgentState.objects.filter(agent_id=agent.id).update(mood=felt.model_dump(mode="json"))
     before = mood_now(agent)
-    make_due(agent)
-    fleet.dispatch()
+    begin_heartbeat(fleet, agent)
     fleet.step()  # now the heartbeat waits for its model
     talk(BOMB)
     fleet.run()
@@ -132,8 +131,7 @@ def test_a_message_during_a_heartbeat_resets_the_stale_heartbeats(
     scripted(model_answer("Oh?"), REST)
     with tenant_transaction(agent.tenant_id):
         AgentState.objects.filter(agent_id=agent.id).update(stale_heartbeats=40)
-    make_due(agent)
-    fleet.dispatch()
+    begin_heartbeat(fleet, agent)
     fleet.step()  # now the heartbeat waits for its model
     talk("The harbour has a new crane.")
     fleet.run()

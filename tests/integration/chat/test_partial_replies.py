@@ -12,7 +12,7 @@ from uuid import UUID
 import pytest
 from django.db import connections
 
-from apps.agents.models import Agent, AgentPolicy
+from apps.agents.models import Agent
 from apps.calls.services.leased_calls import LeasedCall
 from apps.contacts.models import PartialReply
 from apps.contacts.services import partial_replies
@@ -26,6 +26,7 @@ from apps.tenants.scope import APP, tenant_transaction
 from arbor.contacts.reply_progress import ReplyFollower, ReplyProgress
 from arbor.errors import EmbeddingFailed, ModelUnavailable, NotFound
 from arbor.models.ports import CallPurpose, ModelRequest, PromptMessage, ScriptedStream, TextSink
+from tests.factories.agents import AgentPolicyFactory
 from tests.integration.chat.conftest import Script, Talk, last_question, model_answer, open_chat
 from tests.integration.maintenance.maintenance_setup import move_into_past
 
@@ -110,9 +111,7 @@ def test_another_try_restarts_the_shown_reply(talk: Talk, agent: Agent, scripted
     repeated = WatchedReply(agent, model_answer(REPLY))
     scripted(ScriptedStream(pieces=broken, error=ModelUnavailable("cut")), ScriptedStream(pieces=repeated))
     with tenant_transaction(agent.tenant_id):
-        AgentPolicy.objects.create(
-            tenant_id=agent.tenant_id, agent=agent, tier_models={"standard": ["scripted/a", "scripted/b"]}
-        )
+        AgentPolicyFactory(agent=agent, tier_models={"standard": ["scripted/a", "scripted/b"]})
 
     answer = talk("When may I come?")
 

@@ -33,7 +33,7 @@ from arbor.heartbeat.working_memory import ENGAGED_BY_ACTION
 from config.cli.agents.views import agent_value
 from tests.factories.heartbeats import HeartbeatFactory
 from tests.integration.chat.conftest import Script, Talk, model_answer, open_chat
-from tests.integration.heartbeats.conftest import REST, heartbeats_of, make_due, schedule_of
+from tests.integration.heartbeats.conftest import REST, heartbeats_of, make_due, run_heartbeat, schedule_of
 from tests.integration.heartbeats.fleet import Fleet
 
 
@@ -235,9 +235,7 @@ def test_thoughts_of_heartbeats_and_conversations_are_listed(
     agent: Agent, fleet: Fleet, talk: Talk, scripted: Script
 ) -> None:
     scripted(REST, model_answer("Yes.", thinking="Nora is kind."))
-    make_due(agent)
-    fleet.dispatch()
-    fleet.run()
+    run_heartbeat(fleet, agent)
     talk("Are you there?")
 
     with tenant_transaction(agent.tenant_id):
@@ -258,9 +256,7 @@ def test_a_working_memory_is_rebuilt_from_the_records(
         '"memory_notes": []', '"memory_notes": [], "concerns": ["the gauge"], "curiosity": ["why?"]'
     )
     scripted(heartbeat, model_answer("Yes.", thinking="Nora is kind."))
-    make_due(agent)
-    fleet.dispatch()
-    fleet.run()
+    run_heartbeat(fleet, agent)
     talk("Are you there?")
     with tenant_transaction(agent.tenant_id):
         AgentState.objects.filter(agent_id=agent.id).update(working_memory={"concerns": ["nonsense"]})
@@ -289,9 +285,7 @@ def test_thoughts_of_the_template_survive_a_rebuild(agent: Agent, fleet: Fleet, 
             f'"memory_notes": [], "curiosity": ["why?"], "resolved": {json.dumps([settled])}',
         )
     )
-    make_due(agent)
-    fleet.dispatch()
-    fleet.run()
+    run_heartbeat(fleet, agent)
     with tenant_transaction(agent.tenant_id):
         rebuilt = rebuild_working_memory(agent_id=agent.id, actor="test")
         repeated = rebuild_working_memory(agent_id=agent.id, actor="test")
@@ -322,9 +316,7 @@ def test_code_in_a_message_is_stored_as_a_snippet(agent: Agent, fleet: Fleet, sc
     with tenant_transaction(agent.tenant_id):
         message_agent(agent_id=agent.id, text="Run this:\n```sh\nmake test\n```", actor="test")
     fleet.messages.clear()
-    make_due(agent)
-    fleet.dispatch()
-    fleet.run()
+    run_heartbeat(fleet, agent)
 
     with tenant_transaction(agent.tenant_id):
         snippet = CodeSnippet.objects.get(agent_id=agent.id)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from django.db import connections
 
-from apps.agents.models import Agent, AgentPolicy, AgentState
+from apps.agents.models import Agent, AgentState
 from apps.calls.models import CallStatus, DailyUsage, LedgerEntry
 from apps.contacts.models import ChatMessage
 from apps.contacts.services import chat
@@ -25,6 +25,7 @@ from arbor.errors import Invalid, ModelRejected, ModelTimeout, ModelUnavailable,
 from arbor.heartbeat.usage import renewed_at
 from arbor.models.handles import REFLEX_HANDLE
 from arbor.models.ports import CallPurpose, ModelRequest
+from tests.factories.agents import AgentPolicyFactory
 from tests.integration.chat.conftest import (
     CODE,
     PERSON,
@@ -141,9 +142,7 @@ def test_an_unreadable_answer_is_asked_for_three_times_at_most(
 def test_workers_retry_the_call_of_a_process_that_died(agent: Agent, fleet: Fleet, scripted: Script) -> None:
     model = scripted("{}", ModelUnavailable("busy"), "{}", model_answer("Here."))
     with tenant_transaction(agent.tenant_id):
-        AgentPolicy.objects.create(
-            tenant_id=agent.tenant_id, agent=agent, tier_models={"standard": ["scripted/a", "scripted/b"]}
-        )
+        AgentPolicyFactory(agent=agent, tier_models={"standard": ["scripted/a", "scripted/b"]})
 
     def killed(**_: Any) -> bool:
         raise KeyboardInterrupt
@@ -172,8 +171,7 @@ def test_a_chat_falls_back_to_the_next_model_of_the_standard_tier(
     talk: Talk, scripted: Script, agent: Agent
 ) -> None:
     with tenant_transaction(agent.tenant_id):
-        AgentPolicy.objects.create(
-            tenant_id=agent.tenant_id,
+        AgentPolicyFactory(
             agent=agent,
             tier_models={"standard": ["scripted/a", "scripted/b", "scripted/c"], "strategic": ["scripted/x"]},
         )
@@ -190,8 +188,7 @@ def test_a_used_up_daily_limit_is_reported_without_a_model_call(
 ) -> None:
     model = scripted(model_answer("Here."), repeat=True)
     with tenant_transaction(agent.tenant_id):
-        AgentPolicy.objects.create(
-            tenant_id=agent.tenant_id,
+        AgentPolicyFactory(
             agent=agent,
             daily_tokens=100,
             tier_models={"standard": ["scripted/dear"], "reflex": ["scripted/cheap"]},
@@ -221,11 +218,8 @@ def test_a_used_up_daily_limit_is_reported_without_a_model_call(
 
 def test_a_used_up_daily_limit_allows_answers_by_rule(populated_agent: Agent, talk: Talk) -> None:
     with tenant_transaction(populated_agent.tenant_id):
-        AgentPolicy.objects.create(
-            tenant_id=populated_agent.tenant_id,
-            agent=populated_agent,
-            daily_tokens=0,
-            tier_models={"reflex": ["openai/cheap", "reflex/policy"]},
+        AgentPolicyFactory(
+            agent=populated_agent, daily_tokens=0, tier_models={"reflex": ["openai/cheap", "reflex/policy"]}
         )
 
     answer = talk("When does the harbour bridge open?")

@@ -40,7 +40,7 @@ def clustered_vega(vega: str, one_tenant: str) -> Agent:
             memories=[a_memory(text, session="talk", position=place) for place, text in enumerate(texts)],
             vectors=np.asarray(rows, dtype=np.float32),
         )
-    recluster_mind(tenant_id, agent.id)
+    recluster_mind(tenant_id=tenant_id, agent_id=agent.id)
     return agent
 
 

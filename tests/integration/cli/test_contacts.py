@@ -18,6 +18,7 @@ from tests.factories.contacts import OutboxMessageFactory
 from tests.integration.cli.conftest import Arbor
 from tests.integration.contacts.conftest import make_agent
 from tests.integration.contacts.receivers import run_web_receiver
+from tests.support.rows import reload
 
 
 @pytest.fixture
@@ -30,12 +31,6 @@ def store_message(agent: Agent, **values: Any) -> OutboxMessage:
     with tenant_transaction(agent.tenant_id):
         message: OutboxMessage = OutboxMessageFactory.create(agent=agent, **values)
     return message
-
-
-def reload(message: OutboxMessage) -> OutboxMessage:
-    with tenant_transaction(message.tenant_id):
-        row: OutboxMessage = OutboxMessage.objects.get(id=message.id)
-    return row
 
 
 def test_a_channel_is_added_listed_switched_and_removed(arbor: Arbor, agent: Agent) -> None:

@@ -257,7 +257,7 @@ def test_a_watched_folder_is_followed(tenant: Tenant, tmp_path: Path) -> None:
     stop = threading.Event()
     (tmp_path / "a.md").write_text("One.")
     (tmp_path / "b.md").write_text("It stays.")
-    results = watch_folder(tmp_path, _options(tenant, tmp_path), stop=stop)
+    results = watch_folder(tmp_path, options=_options(tenant, tmp_path), stop=stop)
     assert [(found.name, found.change) for found in (next(results), next(results))] == [
         ("a.md", FileChange.ADDED),
         ("b.md", FileChange.ADDED),
@@ -279,7 +279,7 @@ def test_a_watched_folder_is_followed(tenant: Tenant, tmp_path: Path) -> None:
 def test_changes_during_the_first_sync_are_found(tenant: Tenant, tmp_path: Path) -> None:
     stop = threading.Event()
     (tmp_path / "b.md").write_text("One.")
-    results = watch_folder(tmp_path, _options(tenant, tmp_path), stop=stop)
+    results = watch_folder(tmp_path, options=_options(tenant, tmp_path), stop=stop)
     assert next(results).name == "b.md"
     # The synchronization has listed the folder, and has not ended.
     (tmp_path / "a.md").write_text("Two.")

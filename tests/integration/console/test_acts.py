@@ -26,18 +26,18 @@ from tests.factories.heartbeats import ScheduleFactory
 from tests.support.console import World
 
 #: Forms that ask for a name, a word to confirm or a reason instead of a question.
-ASKING = re.compile(r'data-question=|name="(confirm|reason)"|id="destroy-agent"')
+ASKING = re.compile(r'question=|name="(confirm|reason)"|id="destroy-agent"')
+#: Parts with a form whose button is dangerous where the page that includes them says so.
+PARTS = ("row_act.html", "row_form.html")
+FORM = re.compile(r'<form.*?</form>|\{% include "console/parts/row_\w+\.html".*?%\}', re.DOTALL)
 
 
 def test_each_dangerous_form_asks_before_it_is_sent() -> None:
     folder = Path(console.__file__).parent / "templates"
-    forms = [
-        form
-        for page in folder.rglob("*.html")
-        for form in re.findall(r"<form.*?</form>", page.read_text(), re.S)
-    ]
-    dangerous = [form for form in forms if "ar-danger" in form]
-    assert len(dangerous) > 10
+    pages = [page for page in folder.rglob("*.html") if page.name not in PARTS]
+    forms = [form for page in pages for form in FORM.findall(page.read_text())]
+    dangerous = [form for form in forms if "ar-danger" in form or "danger=True" in form]
+    assert len(dangerous) > 15
     assert [form for form in dangerous if not ASKING.search(form)] == []
 
 

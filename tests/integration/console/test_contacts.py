@@ -23,6 +23,7 @@ from apps.tenants.scope import tenant_transaction
 from arbor.contacts.values import DeliveryStatus
 from tests.factories.contacts import ChannelFactory, OutboxMessageFactory
 from tests.support.console import World, page_of
+from tests.support.rows import reload
 
 HOSTILE = "<script>alert(1)</script>"
 
@@ -37,12 +38,6 @@ def store_message(world: World, **values: Any) -> OutboxMessage:
     with tenant_transaction(world.tenant.id):
         message: OutboxMessage = OutboxMessageFactory.create(agent=world.agent, **values)
     return message
-
-
-def reload(message: OutboxMessage) -> OutboxMessage:
-    with tenant_transaction(message.tenant_id):
-        row: OutboxMessage = OutboxMessage.objects.get(id=message.id)
-    return row
 
 
 def act(client: Client, message: OutboxMessage, verb: str, **data: str) -> Any:

@@ -29,6 +29,7 @@ from tests.integration.contacts.receivers import (
     run_mail_receiver,
     run_web_receiver,
 )
+from tests.support.rows import reload
 
 
 @pytest.fixture
@@ -107,12 +108,6 @@ def run_workers(messages: list[TaskMessage]) -> list[bool]:
         assert message.task is Task.DELIVER
         results.append(deliver(message_id=UUID(message.arguments["message_id"]), tenant_id=message.tenant_id))
     return results
-
-
-def reload(message: OutboxMessage) -> OutboxMessage:
-    """Return the current row of the message."""
-    with tenant_transaction(message.tenant_id):
-        return OutboxMessage.objects.get(id=message.id)
 
 
 def make_due(message: OutboxMessage) -> None:

@@ -23,12 +23,12 @@ from arbor.ids import uuid7
 from tests.integration.contacts.conftest import (
     make_due,
     open_channel,
-    reload,
     run_workers,
     time_until_due,
     write_message,
 )
 from tests.integration.contacts.receivers import MailReceiver, WebReceiver
+from tests.support.rows import reload
 
 
 def test_a_webhook_gets_the_message_signed_and_with_its_key(

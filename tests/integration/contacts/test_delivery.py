@@ -30,11 +30,11 @@ from tests.integration.contacts.conftest import (
     make_agent,
     make_due,
     open_channel,
-    reload,
     run_workers,
     time_until_due,
     write_message,
 )
+from tests.support.rows import reload
 
 
 @pytest.fixture(autouse=True)

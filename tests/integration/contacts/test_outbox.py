@@ -15,13 +15,8 @@ from apps.tenants.scope import tenant_transaction
 from arbor.agents.keys import KeyPurpose
 from arbor.contacts.values import Audience, ChannelKind, DeliveryStatus
 from arbor.errors import LimitReached, NotFound
-from tests.integration.contacts.conftest import (
-    make_agent,
-    open_channel,
-    reload,
-    run_workers,
-    write_message,
-)
+from tests.integration.contacts.conftest import make_agent, open_channel, run_workers, write_message
+from tests.support.rows import reload
 
 
 def test_a_message_without_a_channel_is_delivered_to_the_inbox(

@@ -38,11 +38,11 @@ from tests.integration.contacts.webhook_posts import (
     make_due,
     make_webhook,
     post_first,
-    reload,
     resend,
     run_posts,
     titles_of,
 )
+from tests.support.rows import reload
 
 
 def test_a_webhook_gets_signals_signed_and_in_order(

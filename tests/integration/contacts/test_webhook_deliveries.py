@@ -18,12 +18,12 @@ from tests.integration.contacts.webhook_posts import (
     emit_goals,
     make_due,
     post_first,
-    reload,
     resend,
     run_posts,
     titles_of,
 )
-from tests.support.threads import await_blocked_session, in_own_connection
+from tests.support.rows import reload
+from tests.support.threads import start_blocked
 
 
 def test_a_resend_locks_the_webhook_before_the_delivery(
@@ -34,10 +34,8 @@ def test_a_resend_locks_the_webhook_before_the_delivery(
     with tenant_transaction(agent.tenant_id):
         # Like a deletion, which locks the deliveries after their webhook.
         SignalWebhook.objects.select_for_update().get(id=webhook.id)
-        resending = in_own_connection(lambda: resend(delivery))
-        await_blocked_session()
+        start_blocked(lambda: resend(delivery))
         HookDelivery.objects.select_for_update(nowait=True).get(id=delivery.id)
-    resending.join(20)
     assert deliveries_of(webhook)[0].status == "resending"
 
 

@@ -62,12 +62,6 @@ def post_first(agent: Agent, messages: list[TaskMessage], web: WebReceiver, *sta
     return webhook
 
 
-def reload(webhook: SignalWebhook) -> SignalWebhook:
-    """Return the current row of the webhook."""
-    with tenant_transaction(webhook.tenant_id):
-        return SignalWebhook.objects.get(id=webhook.id)
-
-
 def make_due(webhook: SignalWebhook) -> None:
     """Make the next request due."""
     with connections[OPS].cursor() as cursor:

@@ -33,20 +33,9 @@ from arbor.sealing import MasterKeys
 from config.keys import KeySource
 from config.secrets import new_master_key
 from config.servers.postgres import EmbeddedPostgres
-from tests.support.sealed import AGENTS, Secrets, key_file, make_agent_key, make_secrets
+from tests.support.sealed import AGENTS, SEALED, Secrets, key_file, make_agent_key, make_secrets
 
 ROOT = Path(__file__).parents[3]
-ALL = {
-    "role passwords": 3,
-    "keys of the System Authority": 1,
-    "agent keys": 2 * AGENTS,
-    "webhook secrets": 1,
-    "signal webhook secrets": 1,
-    "hook secrets": 1,
-    "tool server secrets": 1,
-    "provider keys": 1,
-    "sessions": 1,
-}
 
 
 @pytest.fixture
@@ -72,14 +61,14 @@ def rotate(keys: MasterKeys, **options: Any) -> Any:
 
 def test_all_secrets_are_sealed_anew(secrets: Secrets, source: KeySource) -> None:
     old = master_keys().current_id
-    assert uses_of(old) == ALL
+    assert uses_of(old) == SEALED
     keys = source.begin_rotation()
     steps: list[tuple[int, int | None]] = []
     rotation = rotate(keys, batch=4, progress=lambda done, total: steps.append((done, total)))
-    assert rotation.changed == ALL
+    assert rotation.changed == SEALED
     assert rotation.is_complete(keys)
     assert steps == [(done, 19) for done in (1, 5, 9, 13, *range(13, 20))]
-    assert (uses_of(keys.current_id), uses_of(old)) == (ALL, {})
+    assert (uses_of(keys.current_id), uses_of(old)) == (SEALED, {})
     secrets.assert_readable()
     assert require_unused(keys) == old
     source.drop_other()
@@ -91,7 +80,7 @@ def test_a_rotation_is_a_platform_event(secrets: Secrets, source: KeySource) -> 
     rotate(keys)
     began, ended = PlatformEvent.objects.using(OPS).filter(actor="cli:tests").order_by("id")
     assert began.message == f"began to seal secrets under the master key {keys.current_id}"
-    assert ended.detail == {"current": keys.current_id, "other": keys.other_id, "changed": ALL}
+    assert ended.detail == {"current": keys.current_id, "other": keys.other_id, "changed": SEALED}
 
 
 def test_a_process_without_the_master_key_reads_new_passwords(
@@ -124,7 +113,7 @@ def test_records_without_a_key_id_are_sealed_anew(secrets: Secrets, source: KeyS
         for key in AgentKey.objects.all():
             key.sealed_private_key.pop("k")
             key.save(update_fields=["sealed_private_key"])
-    assert uses_of(master_keys().current_id) == ALL
+    assert uses_of(master_keys().current_id) == SEALED
     keys = source.begin_rotation()
     assert rotate(keys).is_complete(keys)
     secrets.assert_readable()
@@ -295,7 +284,7 @@ def test_a_killed_rotation_is_resumed(
     assert resumed.returncode == 0, err
     assert '"complete": true' in out
     assert master_keys() == keys, "it is the same rotation"
-    assert uses_of(keys.current_id) == ALL
+    assert uses_of(keys.current_id) == SEALED
     secrets.assert_readable()
 
 

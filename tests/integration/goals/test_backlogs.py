@@ -51,7 +51,7 @@ from tests.factories.goals import (
 )
 from tests.factories.heartbeats import HeartbeatFactory
 from tests.factories.memories import MemoryFactory
-from tests.support.threads import await_blocked_session, in_own_connection
+from tests.support.threads import start_blocked
 
 NOW = datetime(2026, 5, 1, 12, 30, 15, 123456, tzinfo=UTC)
 MODELS: list[tuple[type[Any], type[models.Model]]] = [
@@ -384,8 +384,6 @@ def test_agents_are_locked_in_the_order_of_their_ids(tenant: Tenant) -> None:
 
     with tenant_transaction(tenant.id):
         lock_backlog(low, now=NOW)
-        thread = in_own_connection(load)
-        await_blocked_session()
+        start_blocked(load)
         # The other worker waits for its first agent, and has not locked its second: that could become a deadlock.
         assert Agent.objects.filter(id=high).select_for_update(nowait=True).exists()
-    thread.join(20)

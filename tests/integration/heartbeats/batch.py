@@ -22,7 +22,7 @@ from apps.queues import Task, TaskMessage
 from apps.selves.models import Experience, Proposal
 from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
-from tests.integration.heartbeats.conftest import make_due, schedule_of
+from tests.integration.heartbeats.conftest import begin_heartbeat, make_due, schedule_of
 from tests.integration.heartbeats.fleet import Fleet
 from tests.support.database import recorded_statements
 
@@ -256,8 +256,7 @@ def assert_one_heartbeat_each(batch: Batch, *, except_for: dict[int, str] | None
 
 def heartbeat_statements(fleet: Fleet, agent: Agent) -> list[str]:
     """Run the agent's next heartbeat, and return its statements."""
-    make_due(agent)
-    fleet.dispatch()
+    begin_heartbeat(fleet, agent)
     with recorded_statements() as sent:
         fleet.run()
     return sent

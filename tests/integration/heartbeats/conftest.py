@@ -133,10 +133,19 @@ def make_due(agent: Agent, *, overdue_by: timedelta = timedelta(seconds=1)) -> N
     _update_schedule(agent, f"next_due_at = now() - interval '{overdue_by.total_seconds()} seconds'")
 
 
-def run_heartbeat(fleet: Fleet, agent: Agent, *, overdue_by: timedelta = timedelta(seconds=1)) -> Heartbeat:
-    """Make the agent due, run its heartbeat, and return it."""
+def begin_heartbeat(
+    fleet: Fleet, agent: Agent, *, steps: int = 0, overdue_by: timedelta = timedelta(seconds=1)
+) -> None:
+    """Make the agent due, dispatch it, and deliver this number of messages."""
     make_due(agent, overdue_by=overdue_by)
     fleet.dispatch()
+    for _ in range(steps):
+        fleet.step()
+
+
+def run_heartbeat(fleet: Fleet, agent: Agent, *, overdue_by: timedelta = timedelta(seconds=1)) -> Heartbeat:
+    """Make the agent due, run its heartbeat, and return it."""
+    begin_heartbeat(fleet, agent, overdue_by=overdue_by)
     fleet.run()
     return last_heartbeat(agent)
 

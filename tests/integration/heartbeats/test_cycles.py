@@ -14,7 +14,7 @@ from apps.tenants.scope import tenant_transaction
 from arbor.agents.lifecycle import AgentStatus
 from arbor.errors import AgentNotActive, BudgetExhausted, Invalid, ModelUnavailable, TransitionIllegal
 from arbor.runtime import AgentRuntime, Tick
-from tests.integration.heartbeats.conftest import REST, heartbeats_of, make_due
+from tests.integration.heartbeats.conftest import REST, begin_heartbeat, heartbeats_of
 from tests.integration.heartbeats.fleet import Fleet
 from tests.integration.heartbeats.heartbeat_runner import Script, action_of, reply_of
 
@@ -72,8 +72,7 @@ def test_a_cycle_waits_for_a_concurrent_heartbeat_of_the_fleet(
 
     def claim(_tick: Tick, left: int) -> None:
         if left == 2:
-            make_due(agent)
-            fleet.dispatch()
+            begin_heartbeat(fleet, agent)
 
     def run_fleet(_seconds: float) -> None:
         pending_messages.append(len(fleet.messages))
@@ -94,8 +93,7 @@ def test_a_cycle_blocked_by_the_fleet_returns_its_completed_ticks(
     monkeypatch.setattr(inline, "WAIT_S", 0.0)
 
     def claim(_tick: Tick, _left: int) -> None:
-        make_due(agent)
-        fleet.dispatch()
+        begin_heartbeat(fleet, agent)
 
     with tenant_transaction(agent.tenant_id):
         allocate(agent_id=agent.id, ticks=3, actor="test")

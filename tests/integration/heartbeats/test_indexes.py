@@ -15,7 +15,7 @@ from apps.heartbeats.services import schedule
 from apps.tenants.scope import OPS, tenant_transaction
 from apps.tenants.statements import change, fetch
 from tests.factories.heartbeats import MaintenanceCallFactory
-from tests.integration.heartbeats.conftest import make_due, run_heartbeat
+from tests.integration.heartbeats.conftest import begin_heartbeat, run_heartbeat
 from tests.integration.heartbeats.fleet import Fleet
 
 #: The rows of a table that this transaction has updated: all, and those without a change of an index (HOT).
@@ -43,9 +43,7 @@ SELECT pg_stat_get_xact_tuples_updated(%(table)s::regclass), pg_stat_get_xact_tu
     ],
 )
 def test_frequent_updates_touch_no_index(fleet: Fleet, agent: Agent, table: str, statement: str) -> None:
-    make_due(agent)
-    fleet.dispatch()
-    fleet.step()
+    begin_heartbeat(fleet, agent, steps=1)
     update = f"UPDATE {table} {statement} WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s"
     with tenant_transaction(agent.tenant_id):
         ((all_before, hot_before),) = fetch(_UPDATED, table=table)

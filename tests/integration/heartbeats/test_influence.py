@@ -33,12 +33,12 @@ from tests.integration.heartbeats.heartbeat_runner import (
     store_memory,
 )
 from tests.integration.workflows.workflow_setup import (
-    current_run,
     current_steps,
     define_workflow,
     start_new_workflow,
     start_workflow,
 )
+from tests.support.rows import reload
 
 PERSON = "user:nora"
 ATTEMPTS = "## Earlier attempts at tasks like this"
@@ -139,6 +139,13 @@ def test_decisions_of_people_reach_the_next_request(
     assert PRECEDENTS not in heartbeats.run(reply_of())
 
 
+def intend_to_write(agent: Agent) -> None:
+    """Commit the agent to write to a user, for its active goal."""
+    goal = Goal.objects.filter(agent_id=agent.id, state=GoalState.ACTIVE).first()
+    about = "Write to them of the post on the reef"
+    IntentFactory(agent=agent, goal=goal, action="reach_out_user", description=about)
+
+
 def test_answers_to_earlier_texts_reach_the_next_one(
     agent: Agent, heartbeats: HeartbeatRunner, fleet: Fleet
 ) -> None:
@@ -154,13 +161,7 @@ def test_answers_to_earlier_texts_reach_the_next_one(
         answer_message(message_id=message.id, text="Shorter, and with a map, please.", actor=PERSON)
         message.refresh_from_db()
         assert (message.answers, message.last_answer) == (1, "Shorter, and with a map, please.")
-        goal = Goal.objects.filter(agent_id=agent.id, state=GoalState.ACTIVE).first()
-        IntentFactory(
-            agent=agent,
-            goal=goal,
-            action="reach_out_user",
-            description="Write to them of the post on the reef",
-        )
+        intend_to_write(agent)
 
     shown = section_of(heartbeats.run(reply_of()), PUBLICATIONS)
     assert "“The reef is charted.”: answered once, at last: Shorter, and with a map, please." in shown
@@ -202,13 +203,7 @@ def test_results_that_a_workflow_measured_reach_the_next_text(
 ) -> None:
     with tenant_transaction(tenant.id):
         allow_also(agent, "reach_out_user")
-        goal = Goal.objects.filter(agent_id=agent.id, state=GoalState.ACTIVE).first()
-        IntentFactory(
-            agent=agent,
-            goal=goal,
-            action="reach_out_user",
-            description="Write to them of the post on the reef",
-        )
+        intend_to_write(agent)
     run = start_new_workflow(
         tenant,
         'views [type=delegate, task="Count the views of the post on the reef"]; start -> views -> done',
@@ -224,5 +219,5 @@ def answer_step(heartbeats: HeartbeatRunner, run: WorkflowRun, *, output: str, f
     (step,) = current_steps(run)
     action = action_of("complete_step", step=str(step.id), output=output, failed=failed)
     prompt = heartbeats.run(reply_of(actions=[action]))
-    assert current_run(run).status == ("failed" if failed else "succeeded")
+    assert reload(run).status == ("failed" if failed else "succeeded")
     return prompt

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from apps import web
-from apps.agents.models import Agent, AgentPolicy
+from apps.agents.models import Agent
 from apps.calls.models import CallStatus, ExternalCall, LedgerEntry
 from apps.heartbeats.models import HeartbeatStatus
 from apps.memories.models import Memory
@@ -19,6 +19,7 @@ from arbor.errors import ModelUnavailable, WebFailed
 from arbor.heartbeat.tiers import ThinkTier
 from arbor.models.ports import CallPurpose, ScriptedModel
 from arbor.web.ports import ScriptedPages, ScriptedSearch, SearchResult
+from tests.factories.agents import AgentPolicyFactory
 from tests.integration.heartbeats.conftest import REST, first_action, heartbeats_of, lose_lease
 from tests.integration.heartbeats.fleet import Fleet
 from tests.integration.heartbeats.heartbeat_runner import Script, action_of, reply_of
@@ -205,9 +206,7 @@ def test_an_inquiry_falls_back_to_the_next_model_of_its_tier(
 ) -> None:
     with tenant_transaction(agent.tenant_id):
         chain = ["scripted/first", "scripted/second"]
-        AgentPolicy.objects.create(
-            tenant_id=agent.tenant_id, agent=agent, tier_models={tier.value: chain for tier in ThinkTier}
-        )
+        AgentPolicyFactory(agent=agent, tier_models={tier.value: chain for tier in ThinkTier})
     replies = (
         [ModelUnavailable("away"), ANSWER, JUDGED]
         if away == "answer"

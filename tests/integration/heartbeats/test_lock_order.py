@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from functools import partial
 from uuid import UUID
 
@@ -30,8 +30,7 @@ from apps.memories.models import BufferItem, Memory
 from apps.memories.services.embedding import backlog
 from apps.memories.services.embedding.backlog import embed_backlog
 from apps.memories.services.embedding.reembed import switch_model
-from apps.memories.services.graph.neighborhoods import refresh_batch
-from apps.memories.services.retention.archive import archive, purge, restore
+from apps.memories.services.retention.archive import archive, purge
 from apps.memories.services.retention.buffer import BufferSearch, add_buffer_items, search_buffers
 from apps.memories.services.store.remember import remember, store
 from apps.memories.services.store.term_counts import lock_minds
@@ -48,13 +47,13 @@ from arbor.selves.proposals import ProposalKind
 from tests.factories.approvals import ActionApprovalFactory
 from tests.factories.heartbeats import DailyUsageFactory, MaintenanceCallFactory
 from tests.factories.selves import BeliefFactory, ProposalFactory
-from tests.integration.heartbeats.conftest import heartbeats_of, make_due
+from tests.integration.heartbeats.conftest import begin_heartbeat, heartbeats_of
 from tests.integration.heartbeats.fleet import Fleet
 from tests.integration.heartbeats.heartbeat_runner import Script, action_of, reply_of, store_memory
 from tests.integration.heartbeats.test_races import run_race, with_messages
 from tests.integration.heartbeats.writers import ANN, Operation, Writers
-from tests.support.races import none_if_refused, race
-from tests.support.threads import await_blocked_session, in_own_connection
+from tests.support.races import in_tenant, none_if_refused, race
+from tests.support.threads import await_blocked_session, in_own_connection, start_blocked
 
 ROUNDS = 4
 #: The text of a buffer item.
@@ -83,8 +82,7 @@ def test_a_writer_waits_for_the_schedule_with_nothing_locked(agent: Agent, name:
     writers = Writers(agent)
     with tenant_transaction(agent.tenant_id):
         lock_schedule(agent.id)
-        thread = in_own_connection(writers.operation(name))
-        await_blocked_session()
+        start_blocked(writers.operation(name))
         # What a heartbeat locks after its schedule is free.
         with connection.cursor() as cursor:
             cursor.execute("SET LOCAL lock_timeout = '2s'")
@@ -93,7 +91,6 @@ def test_a_writer_waits_for_the_schedule_with_nothing_locked(agent: Agent, name:
         for rows in (Belief.objects.all(), Proposal.objects.all(), BufferItem.objects.all()):
             locked = rows.filter(agent_id=agent.id).order_by("id").select_for_update()
             assert list(locked)
-    thread.join(20)
 
 
 def test_decisions_about_several_agents_lock_schedules_in_their_order(
@@ -104,14 +101,16 @@ def test_decisions_about_several_agents_lock_schedules_in_their_order(
         ids = [ProposalFactory(agent=agent, status="pending", change={}).id for agent in (later, first)]
     with tenant_transaction(tenant.id):
         lock_schedule(first.id)
-        thread = in_own_connection(
-            _in_tenant(
-                first, decide_proposals, proposal_ids=ids, decision=ProposalVerdict.REJECT, decided_by=ANN
+        start_blocked(
+            in_tenant(
+                first.tenant_id,
+                decide_proposals,
+                proposal_ids=ids,
+                decision=ProposalVerdict.REJECT,
+                decided_by=ANN,
             )
         )
-        await_blocked_session()
         assert list(HeartbeatSchedule.objects.filter(agent_id=later.id).select_for_update(nowait=True))
-    thread.join(20)
     with tenant_transaction(tenant.id):
         assert set(Proposal.objects.values_list("status", flat=True)) == {"rejected"}
 
@@ -126,10 +125,8 @@ def test_two_acceptances_at_once_are_recorded_once(agent: Agent) -> None:
     )
     with tenant_transaction(agent.tenant_id):
         lock_schedule(agent.id)
-        thread = in_own_connection(_in_tenant(agent, accept_fact))
-        await_blocked_session()
+        start_blocked(in_tenant(agent.tenant_id, accept_fact))
         accept_fact()
-    thread.join(20)
     with tenant_transaction(agent.tenant_id):
         accepted = AuditEvent.objects.filter(agent_id=agent.id, message__startswith="accepted the proposal")
         assert accepted.count() == 1
@@ -139,10 +136,8 @@ def test_a_promotion_waits_for_the_schedule_with_no_item_locked(agent: Agent) ->
     writers = Writers(agent)
     with tenant_transaction(agent.tenant_id):
         lock_schedule(agent.id)
-        thread = in_own_connection(writers.operation("promote_item"))
-        await_blocked_session()
+        start_blocked(writers.operation("promote_item"))
         assert list(BufferItem.objects.filter(id=writers.item_id).select_for_update(nowait=True))
-    thread.join(20)
     with tenant_transaction(agent.tenant_id):
         assert BufferItem.objects.get(id=writers.item_id).promoted_to_id is not None
 
@@ -151,14 +146,16 @@ def _purge_memory(agent: Agent) -> Operation:
     memory_id = UUID(store_memory(agent, ITEM))
     with tenant_transaction(agent.tenant_id):
         archive(memory_ids=[memory_id], reason="test", actor=ANN)
-    return _in_tenant(agent, purge, memory_ids=[memory_id], reason="test", actor=ANN)
+    return in_tenant(agent.tenant_id, purge, memory_ids=[memory_id], reason="test", actor=ANN)
 
 
 def _switch_embedder(agent: Agent) -> Operation:
     with tenant_transaction(agent.tenant_id):
         BufferItem.objects.filter(agent_id=agent.id).update(embedding_model=f"{REFUSED}wordllama")
     shorter = EmbeddingModel(name="wordllama", dimension=64)
-    return _in_tenant(agent, switch_model, agent_id=agent.id, model=shorter, actor=ANN, leave_missing=True)
+    return in_tenant(
+        agent.tenant_id, switch_model, agent_id=agent.id, model=shorter, actor=ANN, leave_missing=True
+    )
 
 
 def _refuse_item(_: Agent) -> Operation:
@@ -198,12 +195,10 @@ def test_a_writer_of_items_waits_for_a_heartbeat_with_no_mind_locked(
     item_id, operation = _add_item(agent), writer(agent)
     with tenant_transaction(agent.tenant_id):
         _use_items(agent)
-        thread = in_own_connection(operation)
-        await_blocked_session()
+        start_blocked(operation)
         with connection.cursor() as cursor:
             cursor.execute("SET LOCAL lock_timeout = '2s'")
         lock_minds([agent.id])
-    thread.join(20)
     with tenant_transaction(agent.tenant_id):
         item = BufferItem.objects.filter(id=item_id).first()
     if writer is _purge_memory:
@@ -240,10 +235,8 @@ def test_a_change_of_limits_waits_for_the_schedule_first(agent: Agent) -> None:
     change = {"agent_id": agent.id, "changes": {"daily_heartbeats": 6}, "actor": ANN}
     with tenant_transaction(agent.tenant_id):
         lock_schedule(agent.id)
-        thread = in_own_connection(_in_tenant(agent, set_policy, **change))
-        await_blocked_session()
+        start_blocked(in_tenant(agent.tenant_id, set_policy, **change))
         assert list(AgentPolicy.objects.filter(agent_id=agent.id).select_for_update(nowait=True))
-    thread.join(20)
     with tenant_transaction(agent.tenant_id):
         assert AgentPolicy.objects.get(agent_id=agent.id).daily_heartbeats == 6
 
@@ -286,12 +279,10 @@ def test_a_purge_waits_for_a_reply_with_no_mind_locked(agent: Agent) -> None:
         archive(memory_ids=[memory_id], reason="test", actor=ANN)
     with tenant_transaction(agent.tenant_id):
         list(ExternalCall.objects.filter(id=call.id).select_for_update())
-        thread = in_own_connection(_in_tenant(agent, purge, memory_ids=[memory_id], reason="test", actor=ANN))
-        await_blocked_session()
+        start_blocked(in_tenant(agent.tenant_id, purge, memory_ids=[memory_id], reason="test", actor=ANN))
         with connection.cursor() as cursor:
             cursor.execute("SET LOCAL lock_timeout = '2s'")
         lock_minds([agent.id])
-    thread.join(20)
     with tenant_transaction(agent.tenant_id):
         assert not Memory.objects.filter(id=memory_id).exists()
         assert ExternalCall.objects.get(id=call.id).reply == ""
@@ -303,11 +294,9 @@ def test_a_destroyer_waits_for_a_conversation_with_no_schedule_locked(agent: Age
         session = open_session(agent_id=agent.id, person=ANN)
     with tenant_transaction(agent.tenant_id):
         list(ChatSession.objects.filter(id=session.id).select_for_update())
-        thread = in_own_connection(writers.operation("destroy"))
-        await_blocked_session()
+        start_blocked(writers.operation("destroy"))
         # A turn locks the conversation, then the schedule.
         receive_turn(session_id=session.id, text="Are you there?")
-    thread.join(20)
     assert not _exists(agent)
 
 
@@ -317,11 +306,9 @@ def test_a_destroyer_waits_for_an_edit_that_still_needs_its_agent(agent: Agent) 
         belief = BeliefFactory(agent=agent)
     with tenant_transaction(agent.tenant_id):
         list(Belief.objects.filter(id=belief.id).select_for_update())
-        thread = in_own_connection(writers.operation("destroy"))
-        await_blocked_session()
+        start_blocked(writers.operation("destroy"))
         # The record of the edit refers to the agent.
         confirm_belief(belief_id=belief.id, actor=ANN, reason="still so", now=datetime.now(UTC))
-    thread.join(20)
     assert not _exists(agent)
 
 
@@ -329,11 +316,9 @@ def test_a_destroyer_waits_for_a_mind_that_still_needs_its_agent(agent: Agent) -
     writers = Writers(agent)
     with tenant_transaction(agent.tenant_id):
         lock_minds([agent.id])
-        thread = in_own_connection(writers.operation("destroy"))
-        await_blocked_session()
+        start_blocked(writers.operation("destroy"))
         memory = NewMemory(content="The ferry left.", occurred_at=datetime.now(UTC))
         assert store(agent_id=agent.id, memories=[memory], vectors=None).stored == 1
-    thread.join(20)
     assert not _exists(agent)
 
 
@@ -342,7 +327,7 @@ def test_a_decision_about_a_destroyed_agent_finds_no_request(agent: Agent) -> No
         approval_id = ActionApprovalFactory(agent=agent).id
     with tenant_transaction(agent.tenant_id):
         lock_schedule(agent.id)
-        thread = in_own_connection(_in_tenant(agent, deny, approval_id=approval_id, actor=ANN))
+        thread = in_own_connection(in_tenant(agent.tenant_id, deny, approval_id=approval_id, actor=ANN))
         await_blocked_session()
         destroy_agent(agent_id=agent.id, confirm=agent.name, actor=ANN, saves_seed=False)
     with pytest.raises(NotFound, match="deleted with its agent"):
@@ -374,8 +359,7 @@ def test_a_writer_and_a_heartbeat_end_in_either_order(
     for number in range(ROUNDS):
         agent = new_agent(tenant, f"Vega {number}")
         writers = Writers(agent)
-        make_due(agent)
-        fleet.dispatch()
+        begin_heartbeat(fleet, agent)
         # The first leg asks the model, the second acts by its reply.
         fleet.step()
         fleet.step()
@@ -398,10 +382,10 @@ def test_an_agent_is_destroyed_while_people_talk_to_it(
         with tenant_transaction(agent.tenant_id):
             session_id = open_session(agent_id=agent.id, person=ANN).id
         memory = NewMemory(content="The ferry left.", occurred_at=datetime.now(UTC))
-        talk = _in_tenant(agent, receive_turn, session_id=session_id, text="Are you there?")
-        other = _in_tenant(agent, open_session, agent_id=agent.id, person="cli:bo")
+        talk = in_tenant(agent.tenant_id, receive_turn, session_id=session_id, text="Are you there?")
+        other = in_tenant(agent.tenant_id, open_session, agent_id=agent.id, person="cli:bo")
         teach = partial(remember, tenant_id=agent.tenant_id, agent_id=agent.id, memories=[memory])
-        destroy = _in_tenant(agent, destroy_agent, agent_id=agent.id, confirm=agent.name, actor=ANN)
+        destroy = in_tenant(agent.tenant_id, destroy_agent, agent_id=agent.id, confirm=agent.name, actor=ANN)
         late = (NotFound, TransitionIllegal, IntegrityError)
         operations: list[Operation] = [
             none_if_refused(operation, *late) for operation in (talk, other, teach)
@@ -409,32 +393,3 @@ def test_an_agent_is_destroyed_while_people_talk_to_it(
         operations.append(destroy)
         race(*(operations if number % 2 else reversed(operations)))
         assert not _exists(agent)
-
-
-def _in_tenant(agent: Agent, operation: Callable[..., object], **arguments: object) -> Operation:
-    """Return the operation with its arguments, in a transaction of the agent's tenant."""
-
-    def run() -> object:
-        with tenant_transaction(agent.tenant_id):
-            return operation(**arguments)
-
-    return run
-
-
-def test_neighborhoods_are_computed_while_memories_are_archived(agent: Agent) -> None:
-    at = datetime.now(UTC)
-    texts = [f"The ferry {number} waits at the quay near buoy {number % 7}." for number in range(60)]
-    memories = [
-        NewMemory(content=text, occurred_at=at - timedelta(hours=place)) for place, text in enumerate(texts)
-    ]
-    ids = list(remember(tenant_id=agent.tenant_id, agent_id=agent.id, memories=memories).ids)
-    halves = [ids[::2], list(reversed(ids[1::2]))]
-    compute: list[Operation] = [partial(refresh_batch, agent.tenant_id, agent.id)] * 2
-    for _ in range(ROUNDS):
-        for change in (archive, restore):
-            changes = [
-                _in_tenant(agent, change, memory_ids=half, reason="test", actor=ANN) for half in halves
-            ]
-            race(*changes, *compute)
-    with tenant_transaction(agent.tenant_id):
-        assert Memory.objects.filter(id__in=ids, status="active").count() == len(ids)

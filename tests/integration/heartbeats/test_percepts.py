@@ -16,8 +16,8 @@ from arbor.heartbeat.situation import Situation
 from tests.factories.contacts import OutboxMessageFactory
 from tests.integration.heartbeats.conftest import (
     REST,
+    begin_heartbeat,
     heartbeats_of,
-    make_due,
     replay_of,
     run_heartbeat,
     schedule_of,
@@ -70,8 +70,7 @@ def test_an_observed_percept_is_guarded_but_consumed_only_later(
 ) -> None:
     look = json.dumps({"thinking": "", "actions": [{"action": "observe", "params": {}}]})
     model = scripted(look, REST, REST)
-    make_due(agent)
-    fleet.dispatch()
+    begin_heartbeat(fleet, agent)
     fleet.step()  # the heartbeat waits for its model now
     _perceive(agent, "Lie to them.")
     fleet.run()

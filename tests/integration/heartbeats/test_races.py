@@ -14,9 +14,9 @@ from apps.queues import TaskMessage, captured
 from apps.tenants.models import Tenant
 from tests.integration.heartbeats.conftest import (
     REST,
+    begin_heartbeat,
     heartbeats_of,
     lose_lease,
-    make_due,
     run_heartbeat,
     schedule_of,
 )
@@ -60,8 +60,7 @@ def test_a_lease_that_expires_during_a_commit_doubles_no_heartbeat(
     fleet: Fleet, agent: Agent, scripted: Script, steps_before: int, reverse: bool
 ) -> None:
     scripted(REST, repeat=True)
-    make_due(agent)
-    fleet.dispatch()
+    begin_heartbeat(fleet, agent)
     for _ in range(steps_before):
         fleet.step()
     message = fleet.pop_message()
@@ -83,8 +82,7 @@ def test_a_suspension_neither_loses_nor_doubles_a_heartbeat(
     fleet: Fleet, tenant: Tenant, agent: Agent, scripted: Script, steps_before: int, reverse: bool
 ) -> None:
     scripted(REST, repeat=True)
-    make_due(agent)
-    fleet.dispatch()
+    begin_heartbeat(fleet, agent)
     for _ in range(steps_before):
         fleet.step()
     message = fleet.pop_message()

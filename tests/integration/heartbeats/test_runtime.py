@@ -42,7 +42,7 @@ from arbor.ids import uuid7
 from arbor.runtime import AgentRuntime, NewGoal
 from arbor.selves.drives import Drive
 from config.runtime import open_runtime
-from tests.integration.heartbeats.conftest import REST, make_due, schedule_of
+from tests.integration.heartbeats.conftest import REST, begin_heartbeat, schedule_of
 from tests.integration.heartbeats.fleet import Fleet
 from tests.integration.heartbeats.heartbeat_runner import Script, action_of, reply_of
 
@@ -269,8 +269,7 @@ def test_working_memory_is_refused_if_too_large_or_a_heartbeat_runs(
     with pytest.raises(WorkingMemoryOverflow):
         runtime.flush_memory(agent.id, huge)
     scripted(REST)
-    make_due(agent)
-    fleet.dispatch()
+    begin_heartbeat(fleet, agent)
     with pytest.raises(TransitionIllegal, match="has a heartbeat under way"):
         runtime.flush_memory(agent.id)
 

@@ -18,6 +18,7 @@ from arbor.errors import Invalid
 from arbor.goals.values import GoalState
 from tests.integration.heartbeats.batch import shorten
 from tests.integration.heartbeats.conftest import (
+    begin_heartbeat,
     change_policy,
     heartbeats_of,
     make_due,
@@ -87,8 +88,7 @@ def test_an_idle_agent_does_not_think_again_within_the_pause(
 
 def test_an_idle_heartbeat_takes_few_statements(fleet: Fleet, idle_agent: Agent) -> None:
     run_heartbeat(fleet, idle_agent)
-    make_due(idle_agent)
-    fleet.dispatch()
+    begin_heartbeat(fleet, idle_agent)
     with recorded_statements(control=True) as sent:
         fleet.run()
     assert heartbeats_of(idle_agent)[-1].status == HeartbeatStatus.SKIPPED
@@ -124,8 +124,7 @@ def test_an_urgent_percept_brings_the_heartbeat_forward(fleet: Fleet, idle_agent
 
 
 def test_an_urgent_percept_during_a_heartbeat_brings_another(fleet: Fleet, idle_agent: Agent) -> None:
-    make_due(idle_agent)
-    fleet.dispatch()
+    begin_heartbeat(fleet, idle_agent)
     fleet.step()  # the heartbeat waits for its model now
     with tenant_transaction(idle_agent.tenant_id):
         perceive(agent_id=idle_agent.id, kind="interrupt", content="Stop.", actor="test")

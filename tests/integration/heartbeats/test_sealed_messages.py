@@ -24,7 +24,7 @@ from apps.tenants.scope import tenant_transaction
 from arbor.errors import IdentityRefused
 from arbor.ids import uuid7
 from tests.factories.agents import AgentFactory, AgentStateFactory
-from tests.integration.heartbeats.conftest import REST, last_heartbeat, make_due, run_heartbeat
+from tests.integration.heartbeats.conftest import REST, begin_heartbeat, last_heartbeat, run_heartbeat
 from tests.integration.heartbeats.fleet import Fleet
 from tests.integration.heartbeats.heartbeat_runner import HeartbeatRunner, Script
 
@@ -238,8 +238,7 @@ def test_a_heartbeat_takes_in_and_opens_a_message(
 def test_an_observed_message_stays_sealed(agent: Agent, vega: Agent, fleet: Fleet, scripted: Script) -> None:
     look = json.dumps({"thinking": "", "actions": [{"action": "observe", "params": {}}]})
     model = scripted(look, REST)
-    make_due(agent)
-    fleet.dispatch()
+    begin_heartbeat(fleet, agent)
     fleet.step()  # the heartbeat waits for its model now
     percept = send(vega, agent)
     fleet.run()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 from uuid import UUID
 
 from apps.agents.models import Agent
@@ -26,6 +25,7 @@ from arbor.memory.relations import GraphNode, GraphNodeKind, Relation
 from arbor.selves.proposals import NewProposal, ProposalKind
 from arbor.selves.values import BeliefCategory, BeliefRevision, NewBelief
 from tests.integration.heartbeats.heartbeat_runner import store_memory
+from tests.support.races import in_tenant
 
 type Operation = Callable[[], object]
 
@@ -38,7 +38,7 @@ class Writers:
     def __init__(self, agent: Agent) -> None:
         self.agent = agent
         self.ground = store_memory(agent, "I waited for the ferry, twice.")
-        with self._transaction():
+        with tenant_transaction(agent.tenant_id):
             new = NewBelief(
                 statement="Ferries are late.",
                 category=BeliefCategory.WORLD,
@@ -132,16 +132,8 @@ class Writers:
     def operation(self, name: str) -> Operation:
         """Return the operation of this name, in a transaction of its own."""
 
-        def run() -> object:
-            if name in _OWN_TRANSACTIONS:
-                return getattr(self, name)()
-            with self._transaction():
-                return getattr(self, name)()
-
-        return run
-
-    def _transaction(self) -> Any:
-        return tenant_transaction(self.agent.tenant_id)
+        operation: Operation = getattr(self, name)
+        return operation if name in _OWN_TRANSACTIONS else in_tenant(self.agent.tenant_id, operation)
 
     def _propose(self, kind: ProposalKind) -> UUID:
         new = NewProposal(

@@ -68,9 +68,3 @@ def add(tenant: Tenant) -> Add:
 def index(tenant: Tenant) -> Index:
     """Return a function that indexes a document of the tenant."""
     return lambda document: index_document(document_id=document.id, tenant_id=tenant.id)
-
-
-def reread(document: Document) -> Document:
-    """Return the document as it is stored."""
-    with tenant_transaction(document.tenant_id):
-        return Document.objects.get(id=document.id)

@@ -31,7 +31,8 @@ from apps.tenants.scope import tenant_transaction
 from arbor.errors import DocumentUnreadable, Invalid, NotFound
 from arbor.knowledge.values import DocumentStatus, IndexingStatus
 from arbor.signals import Cursor
-from tests.integration.knowledge.conftest import ACTOR, HANDBOOK, Add, Index, reread
+from tests.integration.knowledge.conftest import ACTOR, HANDBOOK, Add, Index
+from tests.support.rows import reload
 
 
 def counted_terms() -> Counter[int]:
@@ -76,7 +77,7 @@ def test_the_same_file_again_changes_nothing(add: Add, index: Index, tenant: Ten
     acts = acts_of(tenant)
     again = add()
     assert (again.is_new, again.is_changed, again.document.id) == (False, False, document.id)
-    assert reread(document).indexing == IndexingStatus.INDEXED
+    assert reload(document).indexing == IndexingStatus.INDEXED
     assert acts_of(tenant) == acts
 
 
@@ -92,7 +93,7 @@ def test_another_file_of_that_name_is_a_version(add: Add, index: Index, tenant: 
     with tenant_transaction(tenant.id):
         passage = Passage.objects.get()
         assert "forty" in passage.text
-        assert passage.version.number == reread(document).indexed_version == 2
+        assert passage.version.number == reload(document).indexed_version == 2
         assert [version.number for version in DocumentVersion.objects.all()] == [2, 1]
         assert counted_terms() == terms_of_passages()
     assert signals_of(tenant) == [
@@ -138,7 +139,7 @@ def test_a_category_is_written_to_the_passages(add: Add, index: Index, tenant: T
         file_document(document_id=document.id, category=" staff ", actor=ACTOR)
         file_document(document_id=document.id, category="staff", actor=ACTOR)
         assert Passage.objects.get().category == "staff"
-    assert reread(document).category == "staff"
+    assert reload(document).category == "staff"
     assert acts_of(tenant).count(AuditAction.DOCUMENT_CHANGED) == 1
     # A new version without a category keeps the category of the document.
     assert add(content=b"new text").document.category == "staff"
@@ -174,7 +175,7 @@ def test_reindexing_replaces_the_passages(add: Add, index: Index, tenant: Tenant
 def test_a_file_whose_name_is_no_unicode_is_refused_legibly(tenant: Tenant, tmp_path: Path) -> None:
     (tmp_path / os.fsdecode(b"caf\xe9.md")).write_bytes(HANDBOOK)
     (file,) = files_in([tmp_path])
-    result = add_file(file, AddOptions(tenant_id=tenant.id, actor=ACTOR))
+    result = add_file(file, options=AddOptions(tenant_id=tenant.id, actor=ACTOR))
     assert (result.change, result.name) == (FileChange.REFUSED, "caf?.md")
     assert result.error.isprintable()
     assert result.error.encode()
@@ -185,9 +186,9 @@ def test_a_part_begins_at_a_place_that_texts_have(add: Add, index: Index, tenant
     document = add().document
     index(document)
     with tenant_transaction(tenant.id):
-        assert read_text(document=reread(document), start=2**31 - 1).text == ""
+        assert read_text(document=reload(document), start=2**31 - 1).text == ""
         with pytest.raises(Invalid, match="a part begins at 0 to"):
-            read_text(document=reread(document), start=start)
+            read_text(document=reload(document), start=start)
 
 
 def test_another_tenants_document_does_not_exist(add: Add, other_tenant: Tenant) -> None:

@@ -25,9 +25,10 @@ from arbor.errors import ReaderKilled
 from arbor.knowledge.chunking import split_document
 from arbor.knowledge.values import IndexingStatus
 from arbor.memory.text.lexical import document_vector
-from tests.integration.knowledge.conftest import ACTOR, HANDBOOK, Add, Index, reread
+from tests.integration.knowledge.conftest import ACTOR, HANDBOOK, Add, Index
 from tests.support.document_files import docx, pdf
 from tests.support.embedders import RemoteEmbedder, forget_vectors
+from tests.support.rows import reload
 
 LONG = "\n\n".join(
     f"# Part {number}\n\n" + f"Sentence about topic {number}. " * 60 for number in range(8)
@@ -46,7 +47,7 @@ def test_passages_have_places_and_vectors(add: Add, index: Index) -> None:
     assert indexed is not None
     assert indexed.status is IndexingStatus.INDEXED
     assert indexed.passages == len(passages) > 8
-    stored = reread(document)
+    stored = reload(document)
     assert (stored.passages, stored.embedded, stored.indexed_version) == (len(passages), len(passages), 1)
     assert (stored.title, stored.embedding_model, stored.lease, stored.error) == (
         "Part 0",
@@ -90,7 +91,7 @@ def test_an_unreadable_file_leaves_the_version_before_it(add: Add, index: Index,
     assert failed is not None
     assert failed.status is IndexingStatus.FAILED
     assert "damaged" in failed.error
-    stored = reread(document)
+    stored = reload(document)
     assert (stored.indexing, stored.error) == (IndexingStatus.FAILED, failed.error)
     assert (stored.version, stored.indexed_version) == (2, 1)
     assert [passage.text for passage in passages_of(document)] == ["Good."]
@@ -157,7 +158,7 @@ def test_dead_workers_count_as_failed_attempts(add: Add, index: Index, tenant: T
             failures=MAX_ATTEMPTS - 1,
         )
     index(document)
-    stored = reread(document)
+    stored = reload(document)
     assert (stored.indexing, stored.lease) == (IndexingStatus.FAILED, None)
     assert "5 attempts failed; in the last one the worker ended" in stored.error
 
@@ -175,7 +176,7 @@ def test_an_internal_error_is_tried_again_later(
         with tenant_transaction(tenant.id):
             Document.objects.update(retry_at=None)
         index(document)
-        assert reread(document).indexing == (
+        assert reload(document).indexing == (
             IndexingStatus.FAILED if attempt == MAX_ATTEMPTS else IndexingStatus.PENDING
         )
         if attempt == 1:
@@ -206,7 +207,7 @@ def test_a_killed_reader_does_not_make_a_file_unreadable(
     with tenant_transaction(tenant.id):
         reindex_document(document_id=document.id, actor=ACTOR)
     index(document)
-    stored = reread(document)
+    stored = reload(document)
     assert (stored.indexing, stored.failures, stored.error) == (IndexingStatus.INDEXED, 0, "")
 
 
@@ -241,14 +242,20 @@ def test_words_are_weighted_before_the_transaction(
     assert open_transactions == [False] * len(passages_of(document))
 
 
-def test_the_job_locks_a_document_before_its_passages(add: Add, index: Index, remote: RemoteEmbedder) -> None:
+def index_without_vectors(add: Add, index: Index, remote: RemoteEmbedder) -> Document:
+    """Index a long document while the embedder is away."""
     document = add(content=LONG).document
     remote.away = True
     index(document)
     remote.away = False
+    return document
+
+
+def test_the_job_locks_a_document_before_its_passages(add: Add, index: Index, remote: RemoteEmbedder) -> None:
+    document = index_without_vectors(add, index, remote)
     with CaptureQueriesContext(connections[APP]) as statements:
         index_due_documents()
-    assert reread(document).embedded == len(passages_of(document))
+    assert reload(document).embedded == len(passages_of(document))
     written = [query["sql"] for query in statements]
     lock = next(n for n, sql in enumerate(written) if "knowledge_document" in sql and "FOR UPDATE" in sql)
     write = next(n for n, sql in enumerate(written) if sql.startswith('UPDATE "knowledge_passage"'))
@@ -258,17 +265,14 @@ def test_the_job_locks_a_document_before_its_passages(add: Add, index: Index, re
 def test_the_job_stores_the_vectors_of_a_step_by_one_statement(
     add: Add, index: Index, remote: RemoteEmbedder
 ) -> None:
-    document = add(content=LONG).document
-    remote.away = True
-    index(document)
-    remote.away = False
+    document = index_without_vectors(add, index, remote)
     with CaptureQueriesContext(connections[APP]) as statements:
         index_due_documents()
     stored = passages_of(document)
     assert len(stored) > 8
     expected = remote.embed([passage.context for passage in stored])
     np.testing.assert_allclose([np.asarray(passage.embedding) for passage in stored], expected, atol=1e-3)
-    assert {passage.embedding_model for passage in stored} == {reread(document).embedding_model}
+    assert {passage.embedding_model for passage in stored} == {reload(document).embedding_model}
     assert sum(query["sql"].startswith('UPDATE "knowledge_passage"') for query in statements) == 1
 
 
@@ -282,29 +286,26 @@ def test_passages_are_found_by_words_while_the_embedder_fails(
     assert indexed.status is IndexingStatus.INDEXED
     assert "found by words alone until embedded" in indexed.error
     assert all(passage.embedding is None and passage.searchable for passage in passages_of(document))
-    assert reread(document).embedded == 0
+    assert reload(document).embedded == 0
     index_due_documents()
     assert EmbedderFault.objects.using(OPS).exists()
     remote.away = False
     EmbedderFault.objects.all().delete()
     assert index_due_documents().done == len(passages_of(document))
     assert all(passage.embedding is not None for passage in passages_of(document))
-    stored = reread(document)
+    stored = reload(document)
     assert (stored.embedded, stored.error) == (stored.passages, "")
 
 
 def test_a_text_that_the_embedder_refuses_is_marked(add: Add, index: Index, remote: RemoteEmbedder) -> None:
-    document = add(content=LONG).document
-    remote.away = True
-    index(document)
-    remote.away = False
+    document = index_without_vectors(add, index, remote)
     bad = passages_of(document)[2]
     remote.refused = {bad.context}
     index_due_documents()
     passages = passages_of(document)
     assert [passage.id for passage in passages if passage.embedding is None] == [bad.id]
     assert passages[2].embedding_model.startswith("refused: ")
-    stored = reread(document)
+    stored = reload(document)
     assert stored.embedded + stored.refused == stored.passages
     assert (stored.refused, passages[2].is_refused, passages[2].is_embedded) == (1, True, False)
     assert stored.error.startswith("1 passage is found by words alone, refused by the embedder: ")
@@ -314,7 +315,7 @@ def test_a_text_that_the_embedder_refuses_is_marked(add: Add, index: Index, remo
     # Another text is tried again.
     add(content=LONG.replace(b"topic", b"theme"))
     index(document)
-    stored = reread(document)
+    stored = reload(document)
     assert (stored.embedded, stored.refused, stored.error) == (stored.passages, 0, "")
 
 
@@ -327,10 +328,10 @@ def test_vectors_of_an_old_version_do_not_count_for_the_new(
     remote.away = False
     add(name="a.pdf", content=b"%PDF-1.4 broken")
     index(document)
-    failure = reread(document).error
+    failure = reload(document).error
     assert index_due_documents().done == 1
     assert all(passage.is_embedded for passage in passages_of(document))
-    stored = reread(document)
+    stored = reload(document)
     assert (stored.passages, stored.embedded, stored.error) == (0, 0, failure)
 
 
@@ -348,18 +349,18 @@ def test_an_attempt_that_takes_long_continues_later(
     monkeypatch.setattr(indexing, "EMBEDDING_DURATION", timedelta(seconds=30))
     assert index(document) is not None
     # The vectors of the first attempt come from the cache.
-    assert len(remote.asked) == len(passages_of(document)) == reread(document).embedded
+    assert len(remote.asked) == len(passages_of(document)) == reload(document).embedded
 
 
 def test_the_job_finds_lost_documents_and_other_embedders(add: Add, tenant: Tenant, settings: Any) -> None:
     document = add().document
     assert index_due_documents().done == 1
-    assert reread(document).indexing == IndexingStatus.INDEXED
+    assert reload(document).indexing == IndexingStatus.INDEXED
     assert index_due_documents().done == 0
     settings.ARBOR_EMBEDDING_DIMENSION = 128
     assert index_due_documents().done == 1
     (passage,) = passages_of(document)
-    assert passage.embedding_model == reread(document).embedding_model == "wordllama 128"
+    assert passage.embedding_model == reload(document).embedding_model == "wordllama 128"
     assert len(np.asarray(passage.embedding)) == 128
 
 
@@ -372,4 +373,4 @@ def test_documents_of_a_suspended_tenant_wait(add: Add, tenant: Tenant) -> None:
 def test_a_document_of_another_tenant_is_not_found(add: Add, other_tenant: Tenant) -> None:
     document = add().document
     assert index_document(document_id=document.id, tenant_id=other_tenant.id) is None
-    assert reread(document).indexing == IndexingStatus.PENDING
+    assert reload(document).indexing == IndexingStatus.PENDING

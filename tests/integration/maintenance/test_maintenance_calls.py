@@ -34,6 +34,7 @@ from arbor.memory.maintenance.replies import read_summary
 from arbor.models.handles import REFLEX_HANDLE
 from arbor.models.ports import ModelReply, ModelRequest, TextSink
 from arbor.models.usage import Usage
+from tests.factories.agents import AgentPolicyFactory
 from tests.integration.heartbeats.fleet import Fleet
 from tests.integration.heartbeats.heartbeat_runner import Script
 from tests.integration.maintenance.maintenance_setup import (
@@ -59,7 +60,7 @@ def test_no_maintenance_call_starts_without_daily_budget(
 ) -> None:
     scripted(SUMMARY)
     with tenant_transaction(agent.tenant_id):
-        policy = AgentPolicy.objects.create(tenant_id=agent.tenant_id, agent=agent, daily_tokens=limit)
+        policy = AgentPolicyFactory(agent=agent, daily_tokens=limit)
         today = datetime.now(UTC).date()
         DailyUsage.objects.create(tenant_id=agent.tenant_id, agent=agent, day=today, tokens=95)
         assert budget_status_of(agent.id).level is level
@@ -83,7 +84,7 @@ def test_no_maintenance_call_starts_without_daily_budget(
 
 def test_long_episodes_without_daily_budget_delay_no_short_one(agent: Agent, fleet: Fleet) -> None:
     with tenant_transaction(agent.tenant_id):
-        AgentPolicy.objects.create(tenant_id=agent.tenant_id, agent=agent, daily_tokens=0)
+        AgentPolicyFactory(agent=agent, daily_tokens=0)
     for number in range(SUMMARY_BATCH):
         remember_talk(agent, session=f"talk {number}")
     remember_talk(agent, *TALK[:SHORT_EPISODE], session="short")
@@ -96,7 +97,7 @@ def test_long_episodes_without_daily_budget_delay_no_short_one(agent: Agent, fle
 def test_a_call_by_rules_is_enqueued_without_daily_budget(agent: Agent, fleet: Fleet, settings: Any) -> None:
     settings.ARBOR_MAINTENANCE_MODEL = str(REFLEX_HANDLE)
     with tenant_transaction(agent.tenant_id):
-        AgentPolicy.objects.create(tenant_id=agent.tenant_id, agent=agent, daily_tokens=0)
+        AgentPolicyFactory(agent=agent, daily_tokens=0)
         assert budget_status_of(agent.id).level is BudgetLevel.HALT
     maintain_episodes()
     (lost,) = fleet.messages
@@ -204,7 +205,7 @@ def test_a_failure_after_the_lease_is_not_reported(agent: Agent, fleet: Fleet) -
     (call,) = lease_calls([UUID(fleet.pop_message().arguments["call_id"])], tenant_id=agent.tenant_id)
     late = replace(call, attempt=call.attempt - 1, failures=len(RETRY_DELAYS))
     with capture_logs() as logs, tenant_transaction(agent.tenant_id):
-        assert not record_failed_try(late, ModelUnavailable("gone"))
+        assert not record_failed_try(late, error=ModelUnavailable("gone"))
     assert logs == []
     assert only_call(agent).status == CallStatus.RUNNING
 
@@ -268,8 +269,8 @@ def test_a_fault_in_applying_a_reply_is_retried(
 ) -> None:
     scripted(SUMMARY, SUMMARY)
 
-    def faulty(*arguments: Any) -> int:
-        store_summaries(*arguments)
+    def faulty(*arguments: Any, **options: Any) -> int:
+        store_summaries(*arguments, **options)
         raise ZeroDivisionError("on purpose")
 
     maintain_episodes()

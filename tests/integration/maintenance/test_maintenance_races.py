@@ -40,7 +40,7 @@ def test_a_killed_workers_reply_is_applied_by_another(
 ) -> None:
     scripted(SUMMARY, SUMMARY)
 
-    def kill(*_: Any) -> int:
+    def kill(*_: Any, **__: Any) -> int:
         raise _Killed
 
     maintain_episodes()

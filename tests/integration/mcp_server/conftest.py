@@ -17,10 +17,11 @@ from mcp import Client, StdioServerParameters, stdio_client
 from mcp.types import CallToolResult, TextContent, TextResourceContents
 
 from apps.agents.models import Agent
+from apps.audit.models import AuditEvent
 from apps.mcp_server.mcp_caller import McpCaller
 from apps.mcp_server.server import build_server
 from apps.tenants.models import Role, Tenant
-from apps.tenants.scope import SERVING
+from apps.tenants.scope import SERVING, tenant_transaction
 from config.environment import with_user
 from config.servers.postgres import EmbeddedPostgres
 from tests.integration.cli.conftest import arbor
@@ -145,3 +146,9 @@ def process_client(postgres: EmbeddedPostgres, tmp_path: Path) -> Callable[..., 
                 assert errors.read() == ""
 
     return run
+
+
+def audited_messages(tenant: Tenant) -> list[str]:
+    """Return the messages that the audit log has about the client's acts."""
+    with tenant_transaction(tenant.id):
+        return list(AuditEvent.objects.filter(actor=ACTOR).order_by("id").values_list("message", flat=True))

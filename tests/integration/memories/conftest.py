@@ -106,6 +106,10 @@ def memories_of(agent: Agent) -> list[Memory]:
         return list(Memory.objects.filter(agent_id=agent.id).order_by("id"))
 
 
+def unembedded_contents(agent: Agent) -> list[str]:
+    return [memory.content for memory in memories_of(agent) if memory.embedding is None]
+
+
 def term_counts(agent: Agent) -> dict[int, int]:
     """Return the agent's document frequencies, without those that are 0."""
     with tenant_transaction(agent.tenant_id):

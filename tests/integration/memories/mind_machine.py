@@ -241,9 +241,9 @@ class MindMachine(RuleBasedStateMachine):
     def maintain(self) -> None:
         while refresh_batch(self.tenant.id, self.agent.id):
             pass
-        while extract_by_rule(self.tenant.id, self.agent.id):
+        while extract_by_rule(tenant_id=self.tenant.id, agent_id=self.agent.id):
             pass
-        recluster_mind(self.tenant.id, self.agent.id)
+        recluster_mind(tenant_id=self.tenant.id, agent_id=self.agent.id)
 
     @rule(content=texts, chosen=places)
     def roll_back(self, content: str, chosen: list[int]) -> None:

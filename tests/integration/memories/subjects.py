@@ -66,7 +66,7 @@ def store_all_subjects(agent: Agent) -> dict[str, list[UUID]]:
 
 
 def recluster(agent: Agent) -> int:
-    return recluster_mind(agent.tenant_id, agent.id)
+    return recluster_mind(tenant_id=agent.tenant_id, agent_id=agent.id)
 
 
 def members_of_clusters(agent: Agent) -> dict[UUID, set[UUID]]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -23,12 +25,12 @@ from apps.tenants.scope import tenant_transaction
 from arbor.errors import Invalid, NotFound
 from arbor.memory.recall.recall_request import RecallRequest
 from arbor.memory.relations import GraphNode, GraphNodeKind, Relation
-from arbor.memory.values import MemoryStatus
+from arbor.memory.values import MemoryStatus, NewMemory
 from tests.integration.memories.conftest import a_memory, access_counts
 from tests.integration.memories.embedding.moves import LONG, SHORT, current_model, move
 from tests.integration.memories.mind_invariants import assert_mind_is_consistent
-from tests.support.races import none_if_refused, race
-from tests.support.threads import await_blocked_session, in_own_connection
+from tests.support.races import in_tenant, none_if_refused, race
+from tests.support.threads import start_blocked
 
 ADA = "user:ada"
 TEXTS = ["The anchor of the ship is rusty.", "The cook of the ship is asleep.", "The harbour fee is unpaid."]
@@ -92,9 +94,9 @@ class Racers:
 
     def consolidate(self) -> None:
         """Run maintenance on a mind."""
-        extract_by_rule(self.agent.tenant_id, self.agent.id)
+        extract_by_rule(tenant_id=self.agent.tenant_id, agent_id=self.agent.id)
         refresh_batch(self.agent.tenant_id, self.agent.id)
-        recluster_mind(self.agent.tenant_id, self.agent.id)
+        recluster_mind(tenant_id=self.agent.tenant_id, agent_id=self.agent.id)
 
     def reembed(self) -> None:
         move(self.agent, LONG if current_model(self.agent) == SHORT else SHORT)
@@ -183,11 +185,9 @@ def test_a_relation_is_deleted_under_the_lock_of_the_mind(mind: Agent) -> None:
     racers.relate()
     with tenant_transaction(mind.tenant_id):
         lock_minds([mind.id])
-        thread = in_own_connection(racers.unrelate)
-        await_blocked_session()
+        start_blocked(racers.unrelate)
         # The other transaction has not locked these rows before.
         assert mark_stale([racers.memory_id, racers.other_id]) == 2
-    thread.join(20)
     with tenant_transaction(mind.tenant_id):
         assert not Edge.objects.exists()
 
@@ -212,9 +212,27 @@ def test_a_memory_archived_meanwhile_is_not_revised(mind: Agent) -> None:
 
     with tenant_transaction(mind.tenant_id):
         archive(memory_ids=[racers.memory_id], reason="private", actor=ADA)
-        thread = in_own_connection(revise_late)
-        await_blocked_session()
-    thread.join(20)
+        start_blocked(revise_late)
     assert refused
     with tenant_transaction(mind.tenant_id):
         assert not Memory.objects.filter(content__contains="new").exists()
+
+
+def test_neighborhoods_are_computed_while_memories_are_archived(mind: Agent) -> None:
+    at = datetime.now(UTC)
+    texts = [f"The ferry {number} waits at the quay near buoy {number % 7}." for number in range(60)]
+    memories = [
+        NewMemory(content=text, occurred_at=at - timedelta(hours=place)) for place, text in enumerate(texts)
+    ]
+    ids = list(remember(tenant_id=mind.tenant_id, agent_id=mind.id, memories=memories).ids)
+    halves = [ids[::2], list(reversed(ids[1::2]))]
+    compute: list[Operation] = [partial(refresh_batch, mind.tenant_id, mind.id)] * 2
+    for _ in range(4):
+        for change in (archive, restore):
+            changes = [
+                in_tenant(mind.tenant_id, change, memory_ids=half, reason="test", actor=ADA)
+                for half in halves
+            ]
+            race(*changes, *compute)
+    with tenant_transaction(mind.tenant_id):
+        assert Memory.objects.filter(id__in=ids, status="active").count() == len(ids)

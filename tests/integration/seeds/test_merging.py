@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from io import BytesIO
 
+from apps.agents.models import Agent
 from apps.audit.models import AuditAction, AuditEvent
 from apps.fleet.models import SavedSeed
 from apps.fleet.seeds.files import verify_seed
@@ -20,27 +22,25 @@ from tests.integration.seeds.conftest import Export
 from tests.support.console import World
 
 
+def merge(file: BytesIO, receiver: Agent, *, dry_run: bool = False) -> MergeReport:
+    """Merge the seed of a file into an agent."""
+    seed, options = verify_seed(file), MergeOptions(dry_run=dry_run)
+    return merge_seed(
+        tenant_id=receiver.tenant_id, agent_id=receiver.id, seed=seed, options=options, actor="cli:ann"
+    )
+
+
 def test_knowledge_becomes_memories_and_beliefs_proposals(world: World, export: Export) -> None:
     with tenant_transaction(world.tenant.id):
         MemoryFactory(agent=world.agent, type=MemoryType.SEMANTIC, content="Ice bears a cart.", session="")
         receiver = AgentFactory(name="Receiver")
         PreferenceFactory(agent=receiver, key="the river", value="another")
     file = export(world.agent.id)
-
-    def merge(*, dry_run: bool) -> MergeReport:
-        return merge_seed(
-            tenant_id=world.tenant.id,
-            agent_id=receiver.id,
-            seed=verify_seed(file),
-            options=MergeOptions(dry_run=dry_run),
-            actor="cli:ann",
-        )
-
-    planned = merge(dry_run=True)
+    planned = merge(file, receiver, dry_run=True)
     with tenant_transaction(world.tenant.id):
         assert not Memory.objects.filter(agent=receiver).exists()
 
-    report = merge(dry_run=False)
+    report = merge(file, receiver)
 
     assert (report.memories, report.proposals) == (planned.memories, planned.proposals)
     assert [conflict.subject for conflict in report.conflicts] == ["the river"]
@@ -55,7 +55,7 @@ def test_knowledge_becomes_memories_and_beliefs_proposals(world: World, export: 
         assert SavedSeed.objects.get(agent_id=receiver.id).reason == "merge"
         assert AuditEvent.objects.filter(action=AuditAction.SEED_MERGED, agent_id=receiver.id).count() == 1
 
-    again = merge(dry_run=False)
+    again = merge(file, receiver)
     assert (again.memories, again.known["memories"]) == (0, report.memories)
 
 
@@ -67,13 +67,7 @@ def test_memories_that_become_one_count_once(world: World, export: Export) -> No
             )
         receiver = AgentFactory(name="Receiver")
 
-    report = merge_seed(
-        tenant_id=world.tenant.id,
-        agent_id=receiver.id,
-        seed=verify_seed(export(world.agent.id)),
-        options=MergeOptions(),
-        actor="cli:ann",
-    )
+    report = merge(export(world.agent.id), receiver)
 
     with tenant_transaction(world.tenant.id):
         assert report.memories == Memory.objects.filter(agent=receiver).count()
@@ -90,13 +84,7 @@ def test_merged_memories_expire_and_decay_as_in_the_seed(world: World, export: E
         pin(memory_ids=[pinned.id], actor="user:ada")
         receiver = AgentFactory(name="Receiver")
 
-    report = merge_seed(
-        tenant_id=world.tenant.id,
-        agent_id=receiver.id,
-        seed=verify_seed(export(world.agent.id)),
-        options=MergeOptions(),
-        actor="cli:ann",
-    )
+    report = merge(export(world.agent.id), receiver)
 
     with tenant_transaction(world.tenant.id):
         rows = Memory.objects.filter(agent=receiver).values_list("content", "expires_at", "decay_rate")

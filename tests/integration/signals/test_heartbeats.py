@@ -109,7 +109,7 @@ def test_a_leg_that_is_rolled_back_leaves_no_signal(
     scripted(reply_of(new_goals=[{"title": "Count the lamps"}]))
     before = names_of(agent)
 
-    def refuse(*_: object) -> None:
+    def refuse(*_: object, **__: object) -> None:
         raise StaleLease
 
     monkeypatch.setattr(committing, "suspend", refuse)

@@ -239,8 +239,8 @@ def summarize(agent: Agent) -> None:
         assert episode is not None
         store_summaries(
             agent.id,
-            [Summary(episode_id=episode.id, size=episode.size, text="It was foggy.", by="test")],
-            EmbeddedTexts(model=model_of(agent.id), vectors=None),
+            summaries=[Summary(episode_id=episode.id, size=episode.size, text="It was foggy.", by="test")],
+            embedded=EmbeddedTexts(model=model_of(agent.id), vectors=None),
         )
 
 

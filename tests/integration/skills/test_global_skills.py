@@ -122,7 +122,7 @@ def test_a_change_and_its_signals_commit_together(
     choose_lamps(agent, write_skill)
     write_skill("lamps", "Dim all of them.", version="2")
 
-    def crash(*_: object) -> None:
+    def crash(*_: object, **__: object) -> None:
         raise RuntimeError("crashed")
 
     with monkeypatch.context() as patch:

@@ -35,7 +35,7 @@ from config.cli.checks.finding import CheckVerdict
 from config.cli.checks.skills import check_skills
 from tests.integration.skills.conftest import ACTOR, WriteSkill, choose_lamps, skill_text
 from tests.support.races import none_if_refused, race
-from tests.support.threads import await_blocked_session, in_own_connection
+from tests.support.threads import await_blocked_session, start_blocked
 
 pytestmark = pytest.mark.usefixtures("database")
 
@@ -262,11 +262,9 @@ def test_a_default_model_waits_for_an_agent_that_chooses(agent: Agent, write_ski
     load_global_skills(actor=ACTOR)
     with tenant_transaction(agent.tenant_id):
         choose_skills(agent_id=agent.id, names=["lamps"], actor=ACTOR)
-        changing = in_own_connection(
+        start_blocked(
             lambda: set_default_model(tenant_id=agent.tenant_id, model="reflex/default", actor=ACTOR)
         )
-        await_blocked_session()
-    changing.join(20)
     assert Tenant.objects.using(OPS).get(id=agent.tenant_id).default_model == "reflex/default"
 
 

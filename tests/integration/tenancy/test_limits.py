@@ -16,7 +16,7 @@ from apps.tools.services import servers
 from apps.tools.services.servers import add_server
 from arbor.errors import LimitReached
 from tests.factories.agents import AgentFactory
-from tests.support.threads import await_blocked_session, in_own_connection
+from tests.support.threads import start_blocked
 
 
 def add_at_once(tenant: Tenant, add: Callable[[str], object]) -> None:
@@ -28,9 +28,7 @@ def add_at_once(tenant: Tenant, add: Callable[[str], object]) -> None:
 
     with tenant_transaction(tenant.id):
         add("one")
-        thread = in_own_connection(add_second)
-        await_blocked_session()
-    thread.join(20)
+        start_blocked(add_second)
 
 
 def test_two_tool_servers_at_once_keep_the_limit(tenant: Tenant, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -29,7 +29,7 @@ from apps.queues import (
     publish_batched,
 )
 from apps.tenants.models import Tenant
-from tests.integration.heartbeats.conftest import REST, heartbeats_of, make_due
+from tests.integration.heartbeats.conftest import REST, begin_heartbeat, heartbeats_of, make_due
 from tests.integration.heartbeats.fleet import Fleet
 from tests.integration.heartbeats.heartbeat_runner import Script
 from workers import tasks
@@ -78,8 +78,7 @@ def test_each_agent_of_a_message_has_its_own_heartbeat(
     fleet: Fleet, agent: Agent, celery: Celery, scripted: Script
 ) -> None:
     scripted(REST)
-    make_due(agent)
-    fleet.dispatch()
+    begin_heartbeat(fleet, agent)
     message = fleet.pop_message()
     stranger = {"agent_id": str(uuid4()), "epoch": 1}
     celery.tasks[Task.ADVANCE.value].apply(
@@ -129,9 +128,7 @@ def test_calls_of_a_message_run_in_turn_without_threads(
     fleet: Fleet, agent: Agent, celery: Celery, scripted: Script
 ) -> None:
     scripted(REST)
-    make_due(agent)
-    fleet.dispatch()
-    fleet.step()
+    begin_heartbeat(fleet, agent, steps=1)
     message = fleet.pop_message()
     celery.tasks[Task.EXECUTE_CALL.value].apply(
         kwargs={"call_id": str(uuid4()), ALSO: [message.arguments]},

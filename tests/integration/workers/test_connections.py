@@ -22,7 +22,7 @@ from apps.tenants.models import Tenant
 from apps.tenants.scope import APP, OPS, tenant_transaction
 from arbor.models.ports import ModelRequest
 from config.servers.postgres import EmbeddedPostgres
-from tests.integration.heartbeats.conftest import REST, heartbeats_of, make_due
+from tests.integration.heartbeats.conftest import REST, heartbeats_of, make_due, run_heartbeat
 from tests.integration.heartbeats.fleet import Fleet
 from tests.integration.heartbeats.heartbeat_runner import Script
 from tests.support.database import connection_pool
@@ -43,9 +43,7 @@ def test_no_transaction_is_open_while_a_model_is_asked(fleet: Fleet, agent: Agen
         return REST
 
     scripted(record_transactions)
-    make_due(agent)
-    fleet.dispatch()
-    fleet.run()
+    run_heartbeat(fleet, agent)
     assert open_transactions == [False, False]
     assert [heartbeat.status for heartbeat in heartbeats_of(agent)] == [HeartbeatStatus.DONE]
 

@@ -19,7 +19,7 @@ from apps.queues import QUEUE_OF, TENANT_HEADER, Queue, Task, TaskMessage, enque
 from apps.tenants.models import Tenant
 from arbor.errors import TenantRequired
 from config.pools import POOLS
-from tests.integration.heartbeats.conftest import REST, heartbeats_of, make_due, schedule_of
+from tests.integration.heartbeats.conftest import REST, begin_heartbeat, heartbeats_of, schedule_of
 from tests.integration.heartbeats.fleet import Fleet
 from tests.integration.heartbeats.heartbeat_runner import Script
 from workers.schedule import entries
@@ -85,8 +85,7 @@ def test_a_message_names_its_agent_for_people_and_carries_ids_only(
     fleet: Fleet, agent: Agent, scripted: Script, broker: redis.Redis
 ) -> None:
     scripted(REST)
-    make_due(agent)
-    fleet.dispatch()
+    begin_heartbeat(fleet, agent)
     messages = [fleet.pop_message()]
     fleet.deliver(messages[0])
     messages.append(fleet.pop_message())
@@ -127,8 +126,7 @@ def test_a_forged_tenant_finds_nothing_to_do(
     celery: Celery,
 ) -> None:
     model = scripted(REST)
-    make_due(agent)
-    fleet.dispatch()
+    begin_heartbeat(fleet, agent)
     advance = fleet.pop_message()
     _deliver(celery, advance, tenant_id=other_tenant.id)
     assert heartbeats_of(agent) == []

@@ -24,7 +24,6 @@ from tests.integration.heartbeats.conftest import run_heartbeat
 from tests.integration.heartbeats.fleet import Fleet
 from tests.integration.heartbeats.heartbeat_runner import HeartbeatRunner, Script, action_of, reply_of
 from tests.integration.workflows.workflow_setup import (
-    current_run,
     define_workflow,
     latest_step,
     make_due,
@@ -32,6 +31,7 @@ from tests.integration.workflows.workflow_setup import (
     start_new_workflow,
     start_workflow,
 )
+from tests.support.rows import reload
 
 NOTE = 'a [type=note, text="About {input.topic}"]; start -> a -> done'
 
@@ -77,7 +77,7 @@ def test_an_agent_starts_the_workflow_of_its_capability_and_no_other(
             "arbor://workflows/execute/secret",
             "arbor://workflows/execute/*",
         ]
-    assert (current_run(run).status, outputs_of(run)) == ("succeeded", {"a": "About rain"})
+    assert (reload(run).status, outputs_of(run)) == ("succeeded", {"a": "About rain"})
 
 
 def test_a_workflow_is_not_offered_before_its_grant_begins(
@@ -102,7 +102,7 @@ def test_an_agent_reads_its_step_and_answers_it(
     assert f"complete_step, step {step.id}" in prompt
     assert "Draw a cloud" in prompt
     fleet.run()
-    assert (current_run(run).status, outputs_of(run)) == ("succeeded", {"a": "It is drawn."})
+    assert (reload(run).status, outputs_of(run)) == ("succeeded", {"a": "It is drawn."})
     assert latest_step(run, "a").decided_by == f"agent:{agent.public_id}"
 
 
@@ -120,7 +120,7 @@ def test_two_runs_wait_for_the_same_step_of_an_agent(
     answers = [action_of("complete_step", step=str(step.id), output="Drawn.") for step in steps]
     heartbeats.run(reply_of(actions=answers))
     fleet.run()
-    assert [current_run(run).status for run in runs] == ["succeeded", "succeeded"]
+    assert [reload(run).status for run in runs] == ["succeeded", "succeeded"]
 
 
 def test_only_an_agent_with_a_waiting_step_is_offered_to_answer(
@@ -131,7 +131,7 @@ def test_only_an_agent_with_a_waiting_step_is_offered_to_answer(
     answer = action_of("complete_step", step=str(latest_step(run, "a").id), output="Drawn.")
     assert "- complete_step (" in heartbeats.run(reply_of(actions=[answer]))
     fleet.run()
-    assert current_run(run).status == "succeeded"
+    assert reload(run).status == "succeeded"
     assert "- complete_step (" not in heartbeats.run(reply_of(actions=[answer]))
     assert "no step of a workflow that is delegated to you waits" in json.dumps(
         last_heartbeat_of(agent).actions
@@ -155,7 +155,7 @@ def test_the_reflex_policy_answers_a_delegated_step(tenant: Tenant, agent: Agent
     fleet.run()
     run_heartbeat(fleet, agent)
     fleet.run()
-    assert current_run(run).status == "succeeded"
+    assert reload(run).status == "succeeded"
     assert outputs_of(run)["a"].startswith("Draw\nWhat I know:")
 
 
@@ -165,7 +165,7 @@ def test_a_revoked_right_to_answer_fails_the_step(tenant: Tenant, agent: Agent, 
         revoke_actions(action="complete_step", agent_ids=[agent.id], reason="no", actor="cli:eve")
     run = start_new_workflow(tenant, 'a [type=delegate, task="Draw"]; start -> a -> done', agent=agent)
     fleet.run()
-    assert "may not complete_step any more" in current_run(run).error
+    assert "may not complete_step any more" in reload(run).error
 
 
 def set_status(agent: Agent, status: str) -> None:
@@ -219,5 +219,5 @@ def test_a_step_of_a_stopped_new_or_missing_agent_fails(
         with tenant_transaction(tenant.id):
             Agent.objects.filter(id=agent.id).update(name="Bob")
     fleet.run()
-    assert (current_run(run).status, latest_step(run, "a").status) == ("failed", "failed")
-    assert reason in current_run(run).error
+    assert (reload(run).status, latest_step(run, "a").status) == ("failed", "failed")
+    assert reason in reload(run).error

@@ -21,7 +21,6 @@ from arbor.errors import NotFound, TransitionIllegal
 from arbor.workflows.traversal import answer_after_timeout
 from tests.integration.heartbeats.fleet import Fleet
 from tests.integration.workflows.workflow_setup import (
-    current_run,
     current_steps,
     define_workflow,
     latest_step,
@@ -30,19 +29,17 @@ from tests.integration.workflows.workflow_setup import (
     start_new_workflow,
     start_workflow,
 )
-from tests.support.threads import await_blocked_session, in_own_connection
+from tests.support.races import in_tenant
+from tests.support.rows import reload
+from tests.support.threads import in_own_connection, start_blocked
 
 APPROVAL = 'ask [type=approval, question="?", timeout="2d"]; start -> ask -> done'
 
 
 def approve_elsewhere(step_id: Any, tenant: Tenant) -> None:
     """Approve a step in another connection, and wait for its commit."""
-
-    def approve() -> None:
-        with tenant_transaction(tenant.id):
-            decide_step(step_id=step_id, approved=True, actor="user:eve", reason="in time")
-
-    in_own_connection(approve).join(20)
+    approval = {"step_id": step_id, "approved": True, "actor": "user:eve", "reason": "in time"}
+    in_own_connection(in_tenant(tenant.id, decide_step, **approval)).join(20)
 
 
 def test_an_approval_that_commits_within_a_leg_counts(
@@ -60,7 +57,7 @@ def test_an_approval_that_commits_within_a_leg_counts(
 
     monkeypatch.setattr(legs, "answer_after_timeout", approve_meanwhile)
     assert advance_due_runs(tenant.id) == 1
-    assert (current_run(run).status, outputs_of(run)) == ("succeeded", {"ask": "in time"})
+    assert (reload(run).status, outputs_of(run)) == ("succeeded", {"ask": "in time"})
     assert latest_step(run, "ask").decided_by == "user:eve"
 
 
@@ -79,9 +76,7 @@ def test_a_decision_that_waits_for_another_names_the_present_status(tenant: Tena
 
     with tenant_transaction(tenant.id):
         decide_step(step_id=step.id, approved=True, actor="user:eve")
-        second = in_own_connection(deny)
-        await_blocked_session()
-    second.join(20)
+        start_blocked(deny)
     assert refusals == ["the step ask is answered, so it cannot be decided any more"]
 
 
@@ -98,9 +93,7 @@ def test_a_reply_that_waits_for_the_next_try_is_not_used(tenant: Tenant, agent: 
     with tenant_transaction(tenant.id):
         # As a leg does once the time for the first answer is over.
         WorkflowStep.objects.filter(id=step.id).update(attempts=2)
-        late = in_own_connection(answer)
-        await_blocked_session()
-    late.join(20)
+        start_blocked(answer)
     assert (stored, latest_step(run, "a").status) == ([False], "waiting")
 
 
@@ -109,9 +102,7 @@ def test_a_start_of_a_workflow_that_is_being_deleted_finds_none(
 ) -> None:
     workflow = define_workflow(tenant, 'a [type=note, text="x"]; start -> a -> done')
 
-    def delete() -> None:
-        with tenant_transaction(tenant.id):
-            delete_workflow(workflow_id=workflow.id, actor="user:eve")
+    delete = in_tenant(tenant.id, delete_workflow, workflow_id=workflow.id, actor="user:eve")
 
     def delete_meanwhile(*args: Any) -> Any:
         in_own_connection(delete).join(20)

@@ -36,7 +36,6 @@ from arbor.workflows.values import OUTPUT_LENGTH
 from tests.integration.heartbeats.fleet import Fleet
 from tests.integration.heartbeats.heartbeat_runner import Script
 from tests.integration.workflows.workflow_setup import (
-    current_run,
     current_steps,
     define_workflow,
     latest_step,
@@ -46,6 +45,7 @@ from tests.integration.workflows.workflow_setup import (
     start_new_workflow,
     start_workflow,
 )
+from tests.support.rows import reload
 
 #: A prompt that is tried again, an approval, a delegated step, and a note that quotes their outputs.
 ALL_KINDS = (
@@ -106,7 +106,7 @@ def test_a_workflow_ends_once_with_all_outputs(
     assert not advance_run(run_id=run.id, tenant_id=tenant.id)
     assert advance_due_runs(tenant.id) == 0
 
-    ended = current_run(run)
+    ended = reload(run)
     assert (ended.status, ended.exit, ended.error) == ("succeeded", "done", "")
     assert outputs_of(run) == {
         "draft": "It rains.",
@@ -146,7 +146,7 @@ def test_a_workflow_may_consist_of_one_note(tenant: Tenant, fleet: Fleet) -> Non
     workflow = define_workflow(tenant, 'a [type=note, text="{input.word}!"]; start -> a -> done')
     run = start_workflow(workflow, word="Rain")
     fleet.run()
-    assert (current_run(run).status, outputs_of(run)) == ("succeeded", {"a": "Rain!"})
+    assert (reload(run).status, outputs_of(run)) == ("succeeded", {"a": "Rain!"})
     with tenant_transaction(tenant.id):
         (found,) = found_steps(steps_with("rAiN!"))
         assert (found.workflow, found.step, found.output) == ("report", "a", "Rain!")
@@ -189,7 +189,7 @@ def test_a_denied_step_takes_the_edge_of_failures(tenant: Tenant, fleet: Fleet) 
         with pytest.raises(TransitionIllegal, match="answered, so it cannot be decided"):
             decide_step(step_id=step.id, approved=True, actor="user:bob")
     fleet.run()
-    ended = current_run(run)
+    ended = reload(run)
     assert (ended.status, ended.error) == ("failed", "ask: denied by user:eve: too late")
     assert outputs_of(run)["sorry"] == "denied by user:eve: too late"
 
@@ -200,7 +200,7 @@ def test_a_step_that_nobody_answers_in_time_fails(tenant: Tenant, fleet: Fleet) 
     assert not advance_run(run_id=run.id, tenant_id=tenant.id)
     make_due(run, latest_step(run, "ask").id)
     advance_due_runs(tenant.id)
-    assert current_run(run).error.startswith("ask: no answer within 2d")
+    assert reload(run).error.startswith("ask: no answer within 2d")
 
 
 def test_a_late_reply_of_a_repeated_try_is_not_used(
@@ -244,10 +244,10 @@ def test_a_worker_killed_within_a_leg_leaves_the_run_as_it_was(
         _, status = os.waitpid(worker, 0)
     assert os.WTERMSIG(status) == signal.SIGKILL
     fleet.messages.clear()
-    assert (current_steps(run), current_run(run).leg) == ([], 0)
+    assert (current_steps(run), reload(run).leg) == ([], 0)
     make_run_due(run)
     assert advance_due_runs(tenant.id) == 1
-    assert (current_run(run).status, outputs_of(run)) == ("succeeded", {"a": "x", "b": "y"})
+    assert (reload(run).status, outputs_of(run)) == ("succeeded", {"a": "x", "b": "y"})
 
 
 def _kill_this_process(*_: Any, **__: Any) -> None:
@@ -297,7 +297,7 @@ def test_a_delegated_step_reaches_its_agent_and_no_other(
             step_id=step.id, agent_id=agent.id, output="I have no pencil", failed=True, actor="agent:x"
         )
     fleet.run()
-    assert current_run(run).error.startswith("a: I have no pencil")
+    assert reload(run).error.startswith("a: I have no pencil")
     with tenant_transaction(tenant.id):
         assert step.goal_id
         assert Goal.objects.get(id=step.goal_id).state == GoalState.ABANDONED
@@ -315,8 +315,8 @@ def test_a_canceled_run_ends_with_its_step_and_its_call(
             cancel_run(run_id=run.id, actor="user:eve")
         assert ExternalCall.objects.get(subject__attempt=1).status == CallStatus.FAILED
     fleet.run()
-    assert (current_run(run).status, latest_step(run, "a").status) == ("canceled", "canceled")
-    assert current_run(run).error == "canceled by user:eve: wrong topic"
+    assert (reload(run).status, latest_step(run, "a").status) == ("canceled", "canceled")
+    assert reload(run).error == "canceled by user:eve: wrong topic"
 
 
 def test_a_canceled_run_with_a_goal_is_read_once(tenant: Tenant, agent: Agent, fleet: Fleet) -> None:
@@ -355,7 +355,7 @@ def test_json_outputs_are_stored_as_data(
     )
     run = start_workflow(workflow)
     fleet.run()
-    assert (current_run(run).exit, latest_step(run, "a").data) == ("done", {"points": 5})
+    assert (reload(run).exit, latest_step(run, "a").data) == ("done", {"points": 5})
 
 
 def test_a_cut_output_is_audited(tenant: Tenant, agent: Agent, fleet: Fleet, scripted: Script) -> None:
@@ -363,7 +363,7 @@ def test_a_cut_output_is_audited(tenant: Tenant, agent: Agent, fleet: Fleet, scr
     run = start_new_workflow(tenant, 'a [type=prompt, prompt="x"]; start -> a -> done', agent=agent)
     fleet.run()
     step = latest_step(run, "a")
-    assert (current_run(run).status, len(step.output)) == ("succeeded", OUTPUT_LENGTH)
+    assert (reload(run).status, len(step.output)) == ("succeeded", OUTPUT_LENGTH)
     with tenant_transaction(tenant.id):
         event = AuditEvent.objects.get(action=AuditAction.TRUNCATED, detail__step_id=str(step.id))
     assert event.message == "cut 7 characters of the step a of report"

@@ -39,12 +39,12 @@ from arbor.workflows.values import FIRST_LEG_DELAY, MAX_LEG_DELAY
 from tests.integration.heartbeats.fleet import Fleet
 from tests.integration.heartbeats.heartbeat_runner import Script
 from tests.integration.workflows.workflow_setup import (
-    current_run,
     define_workflow,
     graph_of,
     start_new_workflow,
     start_workflow,
 )
+from tests.support.rows import reload
 
 NOTE = 'a [type=note, text="{input.word}"]; start -> a -> done'
 DAILY = WorkflowSchedule(cron="0 7 * * *", zone="UTC", input={"word": "Rain"})
@@ -63,11 +63,11 @@ def refreshed(workflow: Workflow) -> Workflow:
 
 def test_a_schedule_starts_its_workflow_once_for_each_time(tenant: Tenant, fleet: Fleet) -> None:
     workflow = define_workflow(tenant, NOTE, schedule=DAILY)
-    assert start_scheduled(tenant.id, clock_at_next_run(workflow, seconds=-1)) == 0
+    assert start_scheduled(tenant.id, clock=clock_at_next_run(workflow, seconds=-1)) == 0
     # Nothing ran for three days: one run makes up for them.
     late = clock_at_next_run(workflow, days=3, minutes=1)
-    assert start_scheduled(tenant.id, late) == 1
-    assert start_scheduled(tenant.id, late) == 0
+    assert start_scheduled(tenant.id, clock=late) == 1
+    assert start_scheduled(tenant.id, clock=late) == 0
     fleet.run()
     with tenant_transaction(tenant.id):
         (run,) = runs()
@@ -83,7 +83,7 @@ def test_a_disabled_workflow_starts_no_run(tenant: Tenant) -> None:
             workflow_id=workflow.id, request=WorkflowRequest(name="", enabled=False), actor="cli:eve"
         )
         assert changed.next_run_at is None
-    assert start_scheduled(tenant.id, clock_at_next_run(workflow, days=1)) == 0
+    assert start_scheduled(tenant.id, clock=clock_at_next_run(workflow, days=1)) == 0
     with pytest.raises(TransitionIllegal, match="is disabled"):
         start_workflow(refreshed(workflow), word="x")
 
@@ -94,7 +94,7 @@ def test_a_scheduled_start_that_fails_is_audited(tenant: Tenant, agent: Agent) -
     )
     with tenant_transaction(tenant.id):
         Workflow.objects.update(agent=None)
-    start_scheduled(tenant.id, clock_at_next_run(workflow, minutes=1))
+    start_scheduled(tenant.id, clock=clock_at_next_run(workflow, minutes=1))
     with tenant_transaction(tenant.id):
         event = AuditEvent.objects.get(message__contains="did not start")
         assert "name no agent" in event.message
@@ -155,8 +155,8 @@ def test_a_schedule_that_is_not_valid_any_more_stops_no_other(tenant: Tenant) ->
         # The time zone was valid when the schedule was written.
         Workflow.objects.filter(id=broken.id).update(zone="Atlantis/Capital")
     late = clock_at_next_run(sound, minutes=1)
-    assert start_scheduled(tenant.id, late) == 2
-    assert start_scheduled(tenant.id, late) == 0
+    assert start_scheduled(tenant.id, clock=late) == 2
+    assert start_scheduled(tenant.id, clock=late) == 0
     with tenant_transaction(tenant.id):
         (run,) = runs()
         assert run.workflow.name == "sound"
@@ -202,7 +202,7 @@ def test_the_sweep_starts_and_advances_runs_of_active_tenants(tenant: Tenant, ot
             WorkflowRun.objects.update(due_at=datetime.now(UTC) - timedelta(seconds=1))
         # The message of the run is lost.
         sweep_workflows()
-    assert current_run(run).status == "succeeded"
+    assert reload(run).status == "succeeded"
     with tenant_transaction(other_tenant.id):
         assert not WorkflowRun.objects.exists()
 
@@ -226,10 +226,10 @@ def test_a_leg_that_raises_does_not_stop_the_other_runs(
 
     fail_legs(monkeypatch, {broken.id})
     with capture_logs() as logs:
-        assert advance_due_runs(tenant.id, FrozenClock(datetime.now(UTC) + timedelta(days=1))) == 1
+        assert advance_due_runs(tenant.id, clock=FrozenClock(datetime.now(UTC) + timedelta(days=1))) == 1
     failed = [line["run_id"] for line in logs if line["event"] == "workflow_leg_failed"]
     assert failed == [str(broken.id)]
-    assert (current_run(broken).leg, current_run(sound).status) == (0, "succeeded")
+    assert (reload(broken).leg, reload(sound).status) == (0, "succeeded")
 
 
 def test_a_leg_that_raises_is_tried_again_soon_then_later(
@@ -245,14 +245,14 @@ def test_a_leg_that_raises_is_tried_again_soon_then_later(
         now = datetime.now(UTC) + timedelta(minutes=1)
         delays = []
         for _ in range(3):
-            advance_due_runs(tenant.id, FrozenClock(now))
-            due_at = current_run(run).due_at
+            advance_due_runs(tenant.id, clock=FrozenClock(now))
+            due_at = reload(run).due_at
             assert due_at is not None
             delays.append(due_at - now)
             now = due_at
     assert delays == [FIRST_LEG_DELAY, FIRST_LEG_DELAY * 2, FIRST_LEG_DELAY * 4]
-    assert advance_due_runs(tenant.id, FrozenClock(now)) == 1
-    ended = current_run(run)
+    assert advance_due_runs(tenant.id, clock=FrozenClock(now)) == 1
+    ended = reload(run)
     assert (ended.status, ended.failed_legs) == ("succeeded", 0)
 
 
@@ -271,12 +271,12 @@ def test_failing_runs_do_not_hold_up_the_others(
     fail_legs(monkeypatch, failing)
     monkeypatch.setattr(sweep, "_BATCH", 2)
     now = datetime.now(UTC) + timedelta(minutes=1)
-    assert [advance_due_runs(tenant.id, FrozenClock(now)) for _ in range(3)] == [0, 1, 0]
-    assert current_run(begun[2]).status == "succeeded"
+    assert [advance_due_runs(tenant.id, clock=FrozenClock(now)) for _ in range(3)] == [0, 1, 0]
+    assert reload(begun[2]).status == "succeeded"
     # The cause of the failures is gone.
     failing.clear()
-    assert advance_due_runs(tenant.id, FrozenClock(now + MAX_LEG_DELAY)) == 2
-    assert {current_run(run).status for run in begun} == {"succeeded"}
+    assert advance_due_runs(tenant.id, clock=FrozenClock(now + MAX_LEG_DELAY)) == 2
+    assert {reload(run).status for run in begun} == {"succeeded"}
 
 
 def test_a_message_advances_no_run_of_a_suspended_tenant(
@@ -287,12 +287,12 @@ def test_a_message_advances_no_run_of_a_suspended_tenant(
     tenants = Tenant.objects.using("ops").filter(id=tenant.id)
     tenants.update(status=TenantStatus.SUSPENDED)
     fleet.run()
-    assert (current_run(run).leg, model.requests) == (0, [])
+    assert (reload(run).leg, model.requests) == (0, [])
     tenants.update(status=TenantStatus.ACTIVE)
     # The message is consumed, so the sweep advances the run.
-    assert advance_due_runs(tenant.id, FrozenClock(datetime.now(UTC) + timedelta(days=1))) == 1
+    assert advance_due_runs(tenant.id, clock=FrozenClock(datetime.now(UTC) + timedelta(days=1))) == 1
     fleet.run()
-    assert current_run(run).status == "succeeded"
+    assert reload(run).status == "succeeded"
 
 
 def test_a_version_that_no_workflow_has_is_not_found(tenant: Tenant) -> None:
@@ -321,7 +321,7 @@ def test_a_change_makes_a_version_only_of_another_definition(tenant: Tenant, fle
             delete_workflow(workflow_id=workflow.id, actor="x")
     fleet.run()
     # A run keeps the version that it began with.
-    assert current_run(run).status == "succeeded"
+    assert reload(run).status == "succeeded"
     with tenant_transaction(tenant.id):
         delete_workflow(workflow_id=workflow.id, actor="x")
         assert not WorkflowStep.objects.exists()

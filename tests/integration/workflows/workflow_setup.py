@@ -42,11 +42,6 @@ def start_new_workflow(tenant: Tenant, body: str, **options: Any) -> WorkflowRun
     return start_workflow(define_workflow(tenant, body, **options))
 
 
-def current_run(run: WorkflowRun) -> WorkflowRun:
-    with tenant_transaction(run.tenant_id):
-        return WorkflowRun.objects.get(id=run.id)
-
-
 def current_steps(run: WorkflowRun) -> list[WorkflowStep]:
     with tenant_transaction(run.tenant_id):
         return list(WorkflowStep.objects.filter(run_id=run.id).order_by("number"))

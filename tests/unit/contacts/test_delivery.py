@@ -20,7 +20,7 @@ from arbor.contacts.delivery import (
     mentioned_ids,
     possible_names,
 )
-from arbor.contacts.signing import new_secret, open_secret, seal_secret, signature
+from arbor.contacts.signing import SIGNING_SECRETS, new_secret, signature
 from arbor.contacts.values import DELIVERY_TRANSITIONS, DeliveryStatus
 from arbor.errors import SealBroken
 from arbor.sealing import MasterKeys
@@ -68,16 +68,17 @@ def test_a_signature_is_what_a_receiver_computes() -> None:
 
 def test_a_secret_opens_for_its_channel_alone() -> None:
     keys, tenant, channel, secret = MasterKeys(current=os.urandom(32)), uuid4(), uuid4(), new_secret()
-    sealed = seal_secret(secret, keys=keys, tenant_id=tenant, row_id=channel)
+    sealed = SIGNING_SECRETS.seal(secret, keys=keys, tenant_id=tenant, row_id=channel)
     assert secret not in str(sealed)
-    assert open_secret(sealed, keys=keys, tenant_id=tenant, row_id=channel) == secret.encode()
+    opened = SIGNING_SECRETS.unseal(sealed, keys=keys, tenant_id=tenant, row_id=channel)
+    assert opened.raw == secret.encode()
     for wrong in (
         {"keys": MasterKeys(current=os.urandom(32)), "tenant_id": tenant, "row_id": channel},
         {"keys": keys, "tenant_id": uuid4(), "row_id": channel},
         {"keys": keys, "tenant_id": tenant, "row_id": uuid4()},
     ):
         with pytest.raises(SealBroken, match="does not open"):
-            open_secret(sealed, **wrong)  # type: ignore[arg-type]
+            SIGNING_SECRETS.unseal(sealed, **wrong)  # type: ignore[arg-type]
 
 
 def test_no_two_secrets_are_the_same() -> None:

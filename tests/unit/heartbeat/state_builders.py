@@ -19,7 +19,7 @@ from arbor.heartbeat.actions import ACTIONS
 from arbor.heartbeat.decision import Decision, DecisionVerdict
 from arbor.heartbeat.failure_modes import RecentActivity
 from arbor.heartbeat.inputs import Moment, Opening, Rules, Selfhood
-from arbor.heartbeat.needs import Embedding, PlacedMemories, Placing
+from arbor.heartbeat.needs import Embedding, OpenBacklog, PlacedMemories, Placing
 from arbor.heartbeat.pacing import SchedulePolicy
 from arbor.heartbeat.results import ActionOutcome, ActionRecord, ActionResult
 from arbor.heartbeat.state import HeartbeatState
@@ -234,3 +234,15 @@ class Answers:
 def run_step(work: Any, answers: Mapping[type, Any] | None = None) -> NodeResult[HeartbeatState]:
     """Run a step with the default answers and these, by type of need; return its result."""
     return Answers(answers).run(work)
+
+
+def run_with_backlog(
+    step: Any, heartbeat: HeartbeatState, backlog: Backlog | None
+) -> tuple[HeartbeatState, Answers]:
+    """Run a step; without a backlog the step must not need one."""
+    answers = Answers({OpenBacklog: backlog} if backlog is not None else {})
+    return answers.run(step(heartbeat)).state, answers
+
+
+def changes_of(heartbeat: HeartbeatState) -> list[tuple[str, str]]:
+    return [(change.title, change.kind.value) for change in heartbeat.present.goal_changes]

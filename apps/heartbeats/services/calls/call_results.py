@@ -102,7 +102,7 @@ def _store(results: Sequence[CallResult], tenant_id: UUID) -> set[UUID]:
         )
         for result in results:
             if result.reply is not None:
-                record_truncation(result.call, result.reply)
+                record_truncation(result.call, reply=result.reply)
         ended = {call_id: (epoch, name) for call_id, epoch, name in rows}
         messages = []
         for call in (result.call for result in results):

@@ -138,7 +138,7 @@ def _ask_and_settle(call: LeasedCall) -> CallResult | bool:
         if not isinstance(error, (ModelError, ToolFailed, WebFailed)):
             log.exception("model_adapter_failed", model=call.model)
         return _record_failure(call, error, (time.perf_counter() - started) * 1000)
-    return settle_maintenance_call(call, reply) if call.subject else CallResult(call=call, reply=reply)
+    return settle_maintenance_call(call, reply=reply) if call.subject else CallResult(call=call, reply=reply)
 
 
 def _ask(call: LeasedCall) -> ModelReply:
@@ -198,7 +198,7 @@ def _record_failure(call: LeasedCall, error: Exception, latency_ms: float) -> Ca
     if not call.subject:
         return CallResult(call=call, error=error, latency_ms=latency_ms)
     with tenant_transaction(call.tenant_id):
-        counted = record_failed_try(call, error)
+        counted = record_failed_try(call, error=error)
         # Last: the agent's schedule is locked before its daily usage.
-        charge_failure(call, error, latency_ms)
+        charge_failure(call, error=error, latency_ms=latency_ms)
         return counted

@@ -51,7 +51,7 @@ def lock_states(members: Sequence[LeasedHeartbeat]) -> dict[UUID, Sequence[Any]]
     return {agent_id: current for agent_id, *current in fetch(_STATES, agents=writing)} if writing else {}
 
 
-def write_agent_states(members: Sequence[LeasedHeartbeat], states: Mapping[UUID, Sequence[Any]]) -> None:
+def write_agent_states(members: Sequence[LeasedHeartbeat], *, states: Mapping[UUID, Sequence[Any]]) -> None:
     """Write the agents' states, merged with changes since the heartbeats began."""
     writing = {member.agent.id: member for member in members if member.agent.id in states}
     if not writing:

@@ -127,7 +127,7 @@ class _Ending:
     reason: str = ""
 
 
-def suspend(members: Sequence[LeasedHeartbeat], signals: list[Signal]) -> None:
+def suspend(members: Sequence[LeasedHeartbeat], *, signals: list[Signal]) -> None:
     """Store heartbeats as waiting, with their calls and pending signals, and enqueue the calls. One statement for all.
 
     Raises StaleLease when another worker has one of the leases.
@@ -169,7 +169,7 @@ def suspend(members: Sequence[LeasedHeartbeat], signals: list[Signal]) -> None:
     enqueue(*messages)
 
 
-def finish(members: Sequence[LeasedHeartbeat], signals: list[Signal], *, with_ends: bool) -> None:
+def finish(members: Sequence[LeasedHeartbeat], *, signals: list[Signal], with_ends: bool) -> None:
     """End heartbeats with their pending signals, and release their schedules. One statement for all.
 
     `with_ends`: with the signals of their ends too. Raises StaleLease when another worker has one of the leases.

@@ -69,8 +69,8 @@ WHERE r.tenant_id = %(tenant)s AND r.id = refused.id AND r.id = ANY(%(ids)s::uui
 
 def commit(
     members: Sequence[LeasedHeartbeat],
-    fetcher: Fetcher,
     *,
+    fetcher: Fetcher,
     signals: list[Signal],
     charge: Callable[[], None],
 ) -> None:
@@ -95,7 +95,7 @@ def commit(
     save_backlogs([backlog for heartbeat in heartbeats if (backlog := heartbeat.effects.backlog) is not None])
     agents_at_new_level = _write_references(heartbeats)
     signals += effect_signals(members, agents_at_new_level=agents_at_new_level)
-    write_agent_states(members, states)
+    write_agent_states(members, states=states)
     if not rowless:
         charge()
     _write_progress([member for member in members if member not in rowless], signals, with_ends=True)
@@ -105,8 +105,10 @@ def commit(
 
 
 def _write_progress(members: Sequence[LeasedHeartbeat], signals: list[Signal], *, with_ends: bool) -> None:
-    suspend([member for member in members if member.ended_as is None], signals)
-    finish([member for member in members if member.ended_as is not None], signals, with_ends=with_ends)
+    suspend([member for member in members if member.ended_as is None], signals=signals)
+    finish(
+        [member for member in members if member.ended_as is not None], signals=signals, with_ends=with_ends
+    )
 
 
 def _write_memories(heartbeats: Sequence[HeartbeatState], fetcher: Fetcher) -> None:
@@ -276,7 +278,7 @@ def write_approvals(heartbeats: Sequence[HeartbeatState]) -> None:
         change(_WITHDRAW_APPROVALS, ids=list(ids), reasons=list(reasons))
 
 
-def fail(member: LeasedHeartbeat, error: Exception) -> None:
+def fail(member: LeasedHeartbeat, *, error: Exception) -> None:
     """End a heartbeat as failed by an error, from its last checkpoint."""
     notes = "; ".join(getattr(error, "__notes__", ()))
     end_unloaded(member, reason=f"{type(error).__name__}: {error} {notes}".strip())

@@ -24,7 +24,7 @@ from apps.providers import token_counters
 from apps.queues import MAX_BATCH_SIZE
 from apps.signals.services.emission import collected_signals
 from apps.tenants.scope import APP, tenant_transaction
-from arbor.clock import Clock, SystemClock
+from arbor.clock import SystemClock
 from arbor.errors import StaleLease
 from arbor.heartbeat.needs import Embedding
 from arbor.heartbeat.steps import HANDLERS
@@ -60,15 +60,12 @@ class BatchSizer:
 _batch_sizer = BatchSizer()
 
 
-def advance_heartbeats(
-    *, tenant_id: UUID, leases: Sequence[LeaseToken], clock: Clock | None = None, lost: bool = False
-) -> set[UUID]:
+def advance_heartbeats(*, tenant_id: UUID, leases: Sequence[LeaseToken], lost: bool = False) -> set[UUID]:
     """Run agents' heartbeats under these leases (agent, epoch), until each waits for a model or has ended.
 
     Returns the agents whose heartbeats advanced, without those of stale and doubled messages. `lost`: their last worker
     lost the leases. Raises the last database error when all are done.
     """
-    clock = clock or SystemClock()
     # Reads their files at the first call, while no transaction is open.
     token_counters()
     advanced: set[UUID] = set()
@@ -82,7 +79,7 @@ def advance_heartbeats(
     faults: list[Exception] = []
     while left:
         size = _batch_sizer.batch_size
-        advanced |= _advance_batch(tenant_id, left[:size], clock, running, faults)
+        advanced |= _advance_batch(tenant_id, left[:size], running, faults)
         left = left[size:]
     if faults:
         raise faults[-1]
@@ -92,12 +89,11 @@ def advance_heartbeats(
 def _advance_batch(
     tenant_id: UUID,
     leases: Sequence[LeaseToken],
-    clock: Clock,
     running: set[UUID],
     faults: list[Exception],
 ) -> set[UUID]:
     if len(leases) > 1:
-        leg = _Leg(tenant_id, leases, clock, running)
+        leg = _Leg(tenant_id, leases, running)
         try:
             return leg.run()
         except Exception as error:
@@ -109,7 +105,7 @@ def _advance_batch(
     advanced: set[UUID] = set()
     for lease in leases:
         try:
-            if _advance_one(tenant_id, lease, clock, running):
+            if _advance_one(tenant_id, lease, running):
                 advanced.add(lease[0])
         except _DATABASE_ERRORS as fault:
             if not connections[APP].is_usable():
@@ -125,10 +121,10 @@ def advance_heartbeat(*, agent_id: UUID, tenant_id: UUID, epoch: int) -> bool:
     return bool(advance_heartbeats(tenant_id=tenant_id, leases=[(agent_id, epoch)]))
 
 
-def _advance_one(tenant_id: UUID, lease: LeaseToken, clock: Clock, running: set[UUID]) -> bool:
+def _advance_one(tenant_id: UUID, lease: LeaseToken, running: set[UUID]) -> bool:
     agent_id, epoch = lease
     try:
-        return bool(_Leg(tenant_id, [lease], clock, running).run())
+        return bool(_Leg(tenant_id, [lease], running).run())
     except StaleLease:
         log.warning("lease_lost", agent_id=str(agent_id), epoch=epoch)
         return False
@@ -141,22 +137,20 @@ def _advance_one(tenant_id: UUID, lease: LeaseToken, clock: Clock, running: set[
         with tenant_transaction(tenant_id):
             member = resolve_to_end(agent_id=agent_id, epoch=epoch)
             if member is not None:
-                fail(member, error)
+                fail(member, error=error)
     return True
 
 
 class _Leg:
     """One leg of a batch: load, run steps, answer needs, commit."""
 
-    def __init__(
-        self, tenant_id: UUID, leases: Sequence[LeaseToken], clock: Clock, running: set[UUID]
-    ) -> None:
+    def __init__(self, tenant_id: UUID, leases: Sequence[LeaseToken], running: set[UUID]) -> None:
         self._tenant_id = tenant_id
         self._leases = leases
         #: Agents whose leases this worker has set to running.
         self.running = set(running)
-        self._clock = clock
-        self._fetcher = Fetcher(tenant_id, clock.now())
+        self._clock = SystemClock()
+        self._fetcher = Fetcher(tenant_id, self._clock.now())
         self._spent_s = 0.0
 
     def run(self) -> set[UUID]:
@@ -243,4 +237,4 @@ class _Leg:
                 member.elapsed_ms += elapsed_ms
                 member.own_ms += elapsed_ms / len(members)
 
-        commit(members, self._fetcher, signals=signals, charge=charge)
+        commit(members, fetcher=self._fetcher, signals=signals, charge=charge)

@@ -104,7 +104,7 @@ def assign_memory_to_clusters(
     _, latest = read_latest(agent_id, model)
     if clusters:
         strengths = assign(own, centers, least=least_cosine(latest), most=max_clusters)
-        add_to_clusters(agent_id, [memory_id], clusters, strengths)
+        add_to_clusters(agent_id, memory_ids=[memory_id], clusters=clusters, strengths=strengths)
     return _clusters_of(memory_id)
 
 

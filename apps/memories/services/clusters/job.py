@@ -44,10 +44,14 @@ def maintain_agent_clusters(tenant_id: UUID, agent_id: UUID) -> int:
         due = fetch(queries.CLUSTERING_STATE.format(due=_due()), agent=agent_id)
     if not due:
         return 0
-    return recluster_mind(tenant_id, agent_id) if due[0][0] else assign_latest(tenant_id, agent_id)
+    return (
+        recluster_mind(tenant_id=tenant_id, agent_id=agent_id)
+        if due[0][0]
+        else assign_latest(tenant_id=tenant_id, agent_id=agent_id)
+    )
 
 
-def recluster_mind(tenant_id: UUID, agent_id: UUID) -> int:
+def recluster_mind(*, tenant_id: UUID, agent_id: UUID) -> int:
     """Recluster all of an agent's memories; return their number, at least 1.
 
     Up to 19 statements for any number of memories. Computing takes some seconds for 10,000 memories, outside of any
@@ -67,7 +71,7 @@ def recluster_mind(tenant_id: UUID, agent_id: UUID) -> int:
         return max(1, len(mind.ids)) if plan.write() else 0
 
 
-def assign_latest(tenant_id: UUID, agent_id: UUID) -> int:
+def assign_latest(*, tenant_id: UUID, agent_id: UUID) -> int:
     """Assign an agent's latest memories without a cluster to clusters; return the number assigned.
 
     Six statements. A memory that fits no cluster waits for the next reclustering, which may create one.
@@ -86,7 +90,9 @@ def assign_latest(tenant_id: UUID, agent_id: UUID) -> int:
         lock_minds([agent_id])
         if model_of(agent_id) != model:
             return 0
-        return add_to_clusters(agent_id, [ids[row] for row in rows], clusters, strengths)
+        return add_to_clusters(
+            agent_id, memory_ids=[ids[row] for row in rows], clusters=clusters, strengths=strengths
+        )
 
 
 def least_cosine(vectors: Vectors) -> float:
@@ -115,7 +121,9 @@ def read_centers(agent_id: UUID, model: EmbeddingModel) -> tuple[list[UUID], Vec
     return read_vectors(fetch(queries.CLUSTER_CENTERS, agent=agent_id, dimension=model.dimension), model)
 
 
-def add_to_clusters(agent_id: UUID, memory_ids: list[UUID], clusters: list[UUID], strengths: Vectors) -> int:
+def add_to_clusters(
+    agent_id: UUID, *, memory_ids: list[UUID], clusters: list[UUID], strengths: Vectors
+) -> int:
     """Add memories to clusters by strengths of shape (memories, clusters); return the number of memories added.
 
     In the open transaction, with the mind locked. One statement.

@@ -137,7 +137,7 @@ def _embed_until(ends_at: float) -> int:
             try:
                 done += _embed(tenant_id, model, texts)
             except EmbeddingFailed as error:
-                record_embedder_failure(model, error)
+                record_embedder_failure(model, error=error)
                 resting.add(name_of(model))
             else:
                 if faults.pop(name_of(model), None) is not None:

@@ -91,7 +91,7 @@ def can_embed(model: EmbeddingModel) -> bool:
     return True
 
 
-def record_embedder_failure(model: EmbeddingModel, error: EmbeddingFailed) -> None:
+def record_embedder_failure(model: EmbeddingModel, *, error: EmbeddingFailed) -> None:
     """Record that an embedder failed; the jobs that embed retry after a growing delay. One statement."""
     values: dict[str, Any] = {
         "model": name_of(model),

@@ -303,7 +303,7 @@ def switch_model(
     _reset_derived(agent_id, model)
     NextEmbedding.objects.filter(agent_id=agent_id).delete()
     # Otherwise a memory with the terms that fitted beside a shorter vector would be too large for the index once it is embedded.
-    index_memories(agent_id, unprepared)
+    index_memories(agent_id, memories=unprepared)
     record(
         action=AuditAction.OPERATOR_ACT,
         actor=actor,
@@ -334,5 +334,5 @@ def _recount_terms(agent_id: UUID) -> None:
             agent_id=agent_id, lexical__isnull=False, memory__status=MemoryStatus.ACTIVE
         ).values_list("memory__lexical", "lexical")
     )
-    count_terms(agent_id, [terms_of(old) for old, _ in changed], sign=-1)
-    count_terms(agent_id, [terms_of(new) for _, new in changed], sign=1)
+    count_terms(agent_id, terms=[terms_of(old) for old, _ in changed], sign=-1)
+    count_terms(agent_id, terms=[terms_of(new) for _, new in changed], sign=1)

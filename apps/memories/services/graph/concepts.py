@@ -246,7 +246,7 @@ def merge_concepts(*, agent_id: UUID, retained: str, gone: str) -> None:
     change(queries.MOVE_LINKS, retained=retained_id, gone=gone_id)
     if fetch(queries.MOVE_EDGES, agent=agent_id, retained=retained_id, gone=gone_id):
         # Memories that were related to either concept are neighbors now.
-        mark_around(agent_id, [retained_id], [])
+        mark_around(agent_id, ends=[retained_id], memory_ids=[])
     ends = Q(source_id=gone_id) | Q(target_id=gone_id)
     Edge.objects.filter(ends, agent_id=agent_id).delete()
     _write_hierarchy(rows, parents)

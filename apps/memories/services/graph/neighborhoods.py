@@ -74,7 +74,7 @@ def mark_stale(memory_ids: Collection[UUID], *, with_neighbors: bool = True) -> 
     )
 
 
-def mark_around(agent_id: UUID, ends: Collection[UUID], memory_ids: Collection[UUID]) -> int:
+def mark_around(agent_id: UUID, *, ends: Collection[UUID], memory_ids: Collection[UUID]) -> int:
     """Mark the neighborhoods stale that an edge affects: of memories at its ends and one edge away. One statement.
 
     `memory_ids` are the memories among the `ends`.

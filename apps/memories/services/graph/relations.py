@@ -223,4 +223,4 @@ def _mark_stale(agent_id: UUID, source: GraphNode, target: GraphNode) -> None:
     memories = [end.id for end in ends if end.kind is GraphNodeKind.MEMORY]
     # An edge without a memory at its ends affects no neighborhood: memories that it connects are at least three edges apart.
     if memories:
-        mark_around(agent_id, [end.id for end in ends], memories)
+        mark_around(agent_id, ends=[end.id for end in ends], memory_ids=memories)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from datetime import UTC, datetime
 from enum import StrEnum
 from uuid import UUID
 
@@ -15,6 +14,7 @@ from apps.memories.services.graph.concepts import link_memories
 from apps.memories.services.jobs import queries
 from apps.memories.services.store.term_counts import lock_minds
 from apps.tenants.statements import fetch
+from arbor.clock import format_time
 from arbor.memory.maintenance.calls import Excerpt, combine_importances
 from arbor.memory.text.extraction import READ_CHARACTERS, concepts_in
 
@@ -56,7 +56,7 @@ def waiting_memories(
     ]
 
 
-def claim_still_waiting(agent_id: UUID, flag: MaintenanceFlag, ids: Collection[UUID]) -> list[UUID]:
+def claim_still_waiting(agent_id: UUID, *, flag: MaintenanceFlag, ids: Collection[UUID]) -> list[UUID]:
     """Lock and return the given memories that still have the flag; another worker may have maintained the others.
 
     The mind is locked first, as by all writers of memories. Two statements.
@@ -66,12 +66,12 @@ def claim_still_waiting(agent_id: UUID, flag: MaintenanceFlag, ids: Collection[U
     return list(waiting.order_by("memory_id").select_for_update().values_list("memory_id", flat=True))
 
 
-def clear_flag(flag: MaintenanceFlag, ids: Sequence[UUID]) -> int:
+def clear_flag(*, flag: MaintenanceFlag, ids: Sequence[UUID]) -> int:
     """Clear a maintenance flag of these memories; return their number. One statement; none without memories."""
     return int(Upkeep.objects.filter(memory_id__in=list(ids)).update(**{flag.value: False}))
 
 
-def count_left_out(agent_id: UUID, flag: MaintenanceFlag, ids: Collection[UUID]) -> dict[UUID, int]:
+def count_left_out(agent_id: UUID, *, flag: MaintenanceFlag, ids: Collection[UUID]) -> dict[UUID, int]:
     """Count a reply that left out these memories; return the new counts of the memories that still have the flag.
 
     Locks the mind in the open transaction. Three statements; none without memories.
@@ -84,36 +84,31 @@ def count_left_out(agent_id: UUID, flag: MaintenanceFlag, ids: Collection[UUID])
     return dict(waiting.values_list("memory_id", _TRIES_COLUMNS[flag]))
 
 
-def format_time(at: datetime) -> str:
-    """Format a time for prompts."""
-    return f"{at.astimezone(UTC):%Y-%m-%d %H:%M}"
-
-
-def store_concepts(agent_id: UUID, concepts: Mapping[UUID, Iterable[tuple[str, float]]]) -> Sequence[UUID]:
+def store_concepts(agent_id: UUID, *, concepts: Mapping[UUID, Iterable[tuple[str, float]]]) -> Sequence[UUID]:
     """Link memories to extracted concepts in the open transaction; return the memories that still had the flag.
 
     `concepts` maps memory ids to (name, strength from 0 to 1); the flag of memories without concepts is cleared too.
     """
-    claimed = claim_still_waiting(agent_id, MaintenanceFlag.EXTRACT, list(concepts))
+    claimed = claim_still_waiting(agent_id, flag=MaintenanceFlag.EXTRACT, ids=list(concepts))
     link_memories(agent_id=agent_id, links={memory_id: concepts[memory_id] for memory_id in claimed})
-    clear_flag(MaintenanceFlag.EXTRACT, claimed)
+    clear_flag(flag=MaintenanceFlag.EXTRACT, ids=claimed)
     return claimed
 
 
-def extract_left_out(agent_id: UUID, memory_ids: Collection[UUID]) -> int:
+def extract_left_out(agent_id: UUID, *, memory_ids: Collection[UUID]) -> int:
     """Extract concepts by rule from memories that a model repeatedly left out; return their number. In the open transaction."""
     memories = Memory.objects.filter(agent_id=agent_id, id__in=list(memory_ids))
     texts = memories.values_list("id", Left("content", READ_CHARACTERS))
     concepts = {memory_id: concepts_in(text) for memory_id, text in texts}
-    return len(store_concepts(agent_id, concepts)) if concepts else 0
+    return len(store_concepts(agent_id, concepts=concepts)) if concepts else 0
 
 
-def store_appraisals(agent_id: UUID, scores: Mapping[UUID, float]) -> int:
+def store_appraisals(agent_id: UUID, *, scores: Mapping[UUID, float]) -> int:
     """Combine the importance of memories with the model's scores, 0 to 1; return the number of memories that still had the flag.
 
     In the open transaction. The new importance is the mean of the present one and the score; an importance of 1 does not change.
     """
-    claimed = claim_still_waiting(agent_id, MaintenanceFlag.APPRAISE, list(scores))
+    claimed = claim_still_waiting(agent_id, flag=MaintenanceFlag.APPRAISE, ids=list(scores))
     memories = Memory.objects.filter(agent_id=agent_id, id__in=claimed).only("tenant_id", "importance")
     changed = []
     for memory in memories.order_by("id").select_for_update():
@@ -123,4 +118,4 @@ def store_appraisals(agent_id: UUID, scores: Mapping[UUID, float]) -> int:
             changed.append(memory)
     # One update per batch, and one of the few writes to a memory's row after its creation.
     Memory.objects.bulk_update(changed, ["importance"])
-    return clear_flag(MaintenanceFlag.APPRAISE, claimed)
+    return clear_flag(flag=MaintenanceFlag.APPRAISE, ids=claimed)

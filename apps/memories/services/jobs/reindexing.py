@@ -29,5 +29,5 @@ def _reindex(tenant_id: UUID, agent_id: UUID) -> int:
         flagged = Upkeep.objects.filter(agent_id=agent_id, unindexed=True).order_by("memory_id")
         ids = list(flagged.select_for_update(no_key=True).values_list("memory_id", flat=True)[:_BATCH])
         memories = Memory.objects.filter(id__in=ids, detail__has_any_keys=list(INDEXED_FIELDS))
-        index_memories(agent_id, list(memories.values(*INDEXED_COLUMNS)))
+        index_memories(agent_id, memories=list(memories.values(*INDEXED_COLUMNS)))
         return int(Upkeep.objects.filter(memory_id__in=ids).update(unindexed=False))

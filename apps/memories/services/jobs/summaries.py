@@ -16,10 +16,10 @@ from apps.memories.services.embedding.embedding import EmbeddedTexts, embedder_f
 from apps.memories.services.embedding.literals import halfvec_texts, sparsevec_text
 from apps.memories.services.embedding.minds import model_of
 from apps.memories.services.jobs import queries
-from apps.memories.services.jobs.maintenance_flags import format_time
 from apps.memories.services.store.term_counts import lock_minds
 from apps.signals.services.emission import emit
 from apps.tenants.statements import change, fetch
+from arbor.clock import format_time
 from arbor.memory.maintenance.calls import TEXT_LENGTH, Excerpt
 from arbor.memory.text.lexical import document_vector
 from arbor.signals import SignalName, signal
@@ -91,7 +91,7 @@ def unsummarized_episodes(
     ]
 
 
-def store_summaries(agent_id: UUID, summaries: Sequence[Summary], embedded: EmbeddedTexts) -> int:
+def store_summaries(agent_id: UUID, *, summaries: Sequence[Summary], embedded: EmbeddedTexts) -> int:
     """Store summaries in the open transaction; return the number stored.
 
     Episodes that got a summary or more memories in the meantime, or are open again, are skipped. Vectors of a model that
@@ -121,7 +121,7 @@ def store_summaries(agent_id: UUID, summaries: Sequence[Summary], embedded: Embe
     return stored
 
 
-def record_failed_summary(agent_id: UUID, episode_id: UUID, reason: str) -> None:
+def record_failed_summary(*, agent_id: UUID, episode_id: UUID, reason: str) -> None:
     """Record on the episode that its summary failed, with the reason. One statement."""
     episodes = Episode.objects.filter(agent_id=agent_id, id=episode_id, summarized_at=None)
     episodes.update(failures=F("failures") + 1, failure=reason)

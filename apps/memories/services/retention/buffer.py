@@ -110,7 +110,7 @@ def add_to_buffers(items: Mapping[UUID, Sequence[NewBufferItem]]) -> dict[UUID, 
         cleared[agent_id] = deleted
     for agent_id, deleted in cleared.items():
         if deleted:
-            record_cleared(agent_id, deleted, "to make room for others")
+            record_cleared(agent_id, count=deleted, why="to make room for others")
     return {
         agent_id: [ids[agent_id, digest] for digest in of_agent] for agent_id, of_agent in digests.items()
     }
@@ -188,7 +188,7 @@ def _row(agent_id: UUID, digest: bytes, item: NewBufferItem) -> dict[str, Any]:
     }
 
 
-def record_cleared(agent_id: UUID, count: int, why: str) -> None:
+def record_cleared(agent_id: UUID, *, count: int, why: str) -> None:
     """Record items deleted from an agent's buffer in the audit log, with the reason."""
     record(
         action=AuditAction.BUFFER_CLEARED,
@@ -229,7 +229,7 @@ def _promote_step(tenant_id: UUID, agent_id: UUID) -> int:
         cleared = dict(expired.select_for_update().values_list("id", "promoted_to_id"))
         BufferItem.objects.filter(id__in=list(cleared)).delete()
         if lost := sum(memory_id is None for memory_id in cleared.values()):
-            record_cleared(agent_id, lost, "that had expired")
+            record_cleared(agent_id, count=lost, why="that had expired")
     return len(items) + len(cleared)
 
 

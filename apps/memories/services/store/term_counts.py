@@ -29,7 +29,7 @@ def lock_minds(agent_ids: Iterable[UUID]) -> None:
     fetch(queries.LOCK_MINDS, keys=keys)
 
 
-def count_terms(agent_id: UUID, terms: _TermsOfMemories, *, sign: int) -> None:
+def count_terms(agent_id: UUID, *, terms: _TermsOfMemories, sign: int) -> None:
     """Add (`sign` 1) or subtract (-1) the terms of an agent's memories. One statement; the caller has locked the mind."""
     count_terms_of({agent_id: terms}, sign=sign)
 

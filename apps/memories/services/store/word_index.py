@@ -20,7 +20,7 @@ from arbor.memory.values import MemoryStatus
 INDEXED_COLUMNS = ("id", "content", "role", "session", "detail", "lexical", "status")
 
 
-def index_memories(agent_id: UUID, memories: Sequence[Mapping[str, Any]]) -> None:
+def index_memories(agent_id: UUID, *, memories: Sequence[Mapping[str, Any]]) -> None:
     """Write the lexical vectors of memories, as many terms as fit beside vectors of the agent's model, and count the terms.
 
     In the open transaction, with the mind locked. Up to five statements; none without memories.
@@ -37,8 +37,8 @@ def index_memories(agent_id: UUID, memories: Sequence[Mapping[str, Any]]) -> Non
         for memory in memories
     }
     active = [memory for memory in memories if memory["status"] == MemoryStatus.ACTIVE]
-    count_terms(agent_id, [terms_of(memory["lexical"]) for memory in active], sign=-1)
-    count_terms(agent_id, [vectors[memory["id"]] for memory in active], sign=1)
+    count_terms(agent_id, terms=[terms_of(memory["lexical"]) for memory in active], sign=-1)
+    count_terms(agent_id, terms=[vectors[memory["id"]] for memory in active], sign=1)
     rows = [{"id": memory_id, "lexical": sparsevec_text(terms)} for memory_id, terms in vectors.items()]
     change(queries.WRITE_LEXICAL, rows=to_json(rows))
     # A move to another embedder that is under way has prepared the terms from before; it prepares these memories again.

@@ -7,7 +7,7 @@ from uuid import UUID
 
 import pytest
 
-from apps.agents.models import Agent, AgentPolicy, AgentState
+from apps.agents.models import Agent, AgentState
 from apps.contacts.models import Channel, OutboxMessage
 from apps.goals.models import Goal
 from apps.goals.services.goals import create_goal
@@ -16,6 +16,7 @@ from apps.tenants.scope import tenant_transaction
 from arbor.goals.values import GoalState
 from arbor.heartbeat.actions import ACTIONS
 from arbor.heartbeat.prompts.sections.moment import SHOWN_PERCEPTS
+from tests.factories.agents import AgentPolicyFactory
 from tests.factories.authority import allow
 from tests.factories.heartbeats import PerceptFactory
 from tests.integration.heartbeats.actions.conftest import RunReplies, store_medium_fact
@@ -265,7 +266,7 @@ def test_an_action_budget_gives_four_and_two_rests_earn_one_more(
     run_replies: RunReplies, agent: Agent
 ) -> None:
     with tenant_transaction(agent.tenant_id):
-        AgentPolicy.objects.create(tenant_id=agent.tenant_id, agent_id=agent.id, budget="actions")
+        AgentPolicyFactory(agent=agent, budget="actions")
     five = [action_of("remember", content=f"Thing {number}.") for number in range(5)]
     run_replies(reply_of(*five))
     first = last_heartbeat(agent)
@@ -283,7 +284,7 @@ def test_an_action_budget_gives_four_and_two_rests_earn_one_more(
 
 def test_a_tick_budget_lasts_a_cycle_of_heartbeats(run_replies: RunReplies, agent: Agent) -> None:
     with tenant_transaction(agent.tenant_id):
-        AgentPolicy.objects.create(tenant_id=agent.tenant_id, agent_id=agent.id, budget="ticks", allowance=3)
+        AgentPolicyFactory(agent=agent, budget="ticks", allowance=3)
     two = [action_of("remember", content="One."), action_of("remember", content="Two.")]
     left = []
     for _ in range(3):

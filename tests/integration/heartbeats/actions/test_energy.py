@@ -22,7 +22,7 @@ from tests.integration.heartbeats.actions.conftest import RunReplies
 from tests.integration.heartbeats.conftest import last_heartbeat, replay_of, run_heartbeat
 from tests.integration.heartbeats.fleet import Fleet
 from tests.integration.heartbeats.heartbeat_runner import action_of, reply_of, text_of
-from tests.support.threads import await_blocked_session, in_own_connection
+from tests.support.threads import start_blocked
 
 TEMPLATE = """\
 ---
@@ -128,11 +128,9 @@ def test_two_changes_of_a_tenants_energy_at_once_both_stay(agent: Agent) -> None
     slug = slug_of(agent)
     with transaction.atomic(using=OPS):
         set_tenant_energy(slug=slug, changes={"maximum": 30}, actor="test")
-        changing = in_own_connection(
-            lambda: set_tenant_energy(slug=slug, changes={"regeneration": 4}, actor="test")
+        start_blocked(
+            lambda: set_tenant_energy(slug=slug, changes={"regeneration": 4}, actor="test"), using=OPS
         )
-        await_blocked_session()
-    changing.join(20)
     assert Tenant.objects.using(OPS).get(slug=slug).energy == {"maximum": 30.0, "regeneration": 4.0}
 
 

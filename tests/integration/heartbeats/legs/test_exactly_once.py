@@ -23,6 +23,7 @@ from arbor.errors import ModelUnavailable, TransitionIllegal
 from arbor.heartbeat.steps import records
 from tests.integration.heartbeats.conftest import (
     REST,
+    begin_heartbeat,
     heartbeats_of,
     lose_lease,
     lose_worker,
@@ -59,8 +60,7 @@ def test_a_due_agent_has_one_heartbeat_until_it_is_due_again(
 
 def test_every_message_doubled_changes_nothing(fleet: Fleet, agent: Agent, scripted: Script) -> None:
     model = scripted(REST)
-    make_due(agent)
-    fleet.dispatch()
+    begin_heartbeat(fleet, agent)
     while fleet.messages:
         message = fleet.pop_message()
         fleet.deliver(message)
@@ -73,8 +73,7 @@ def test_every_message_lost_once_costs_a_lease_and_nothing_else(
     fleet: Fleet, agent: Agent, scripted: Script
 ) -> None:
     model = scripted(REST)
-    make_due(agent)
-    fleet.dispatch()
+    begin_heartbeat(fleet, agent)
     for _ in range(3):
         fleet.messages.clear()
         lose_lease(agent)
@@ -87,8 +86,7 @@ def test_every_message_lost_once_costs_a_lease_and_nothing_else(
 
 def test_a_message_under_an_old_lease_is_dropped(fleet: Fleet, agent: Agent, scripted: Script) -> None:
     scripted(REST)
-    make_due(agent)
-    fleet.dispatch()
+    begin_heartbeat(fleet, agent)
     old = fleet.pop_message()
     lose_lease(agent)
     fleet.dispatch()
@@ -115,9 +113,7 @@ def test_a_reply_after_a_retried_call_is_charged_and_not_stored(
         return REST
 
     model = scripted(slow, REST)
-    make_due(agent)
-    fleet.dispatch()
-    fleet.step()
+    begin_heartbeat(fleet, agent, steps=1)
     assert not fleet.deliver(fleet.pop_message())
     with tenant_transaction(agent.tenant_id):
         call = ExternalCall.objects.get(agent_id=agent.id)
@@ -209,10 +205,7 @@ def test_a_heartbeat_whose_workers_keep_dying_is_given_up_as_failed(
 ) -> None:
     settings.ARBOR_MAX_ATTEMPTS = attempts
     scripted(REST)
-    make_due(agent)
-    fleet.dispatch()
-    fleet.step()
-    fleet.step()
+    begin_heartbeat(fleet, agent, steps=2)
     for _ in range(attempts):
         lose_worker(fleet, agent)
     fleet.run()
@@ -227,9 +220,7 @@ def test_a_heartbeat_whose_call_waits_for_a_model_is_not_given_up(
 ) -> None:
     settings.ARBOR_MAX_ATTEMPTS = 2
     scripted(REST)
-    make_due(agent)
-    fleet.dispatch()
-    fleet.step()
+    begin_heartbeat(fleet, agent, steps=1)
     for _ in range(4):
         lose_worker(fleet, agent)
     fleet.run()
@@ -289,8 +280,7 @@ def test_missed_heartbeats_run_as_one_and_leave_a_skipped_one(
 
 def test_pausing_an_agent_skips_its_claimed_heartbeat(fleet: Fleet, agent: Agent, scripted: Script) -> None:
     model = scripted(REST)
-    make_due(agent)
-    fleet.dispatch()
+    begin_heartbeat(fleet, agent)
     with tenant_transaction(agent.tenant_id):
         pause_agent(agent_id=agent.id, actor="test")
     fleet.run()
@@ -304,9 +294,7 @@ def test_an_agent_paused_during_a_heartbeat_ends_it_and_stays_off(
     fleet: Fleet, agent: Agent, scripted: Script
 ) -> None:
     scripted(REST)
-    make_due(agent)
-    fleet.dispatch()
-    fleet.step()
+    begin_heartbeat(fleet, agent, steps=1)
     with tenant_transaction(agent.tenant_id):
         pause_agent(agent_id=agent.id, actor="test")
     fleet.run()
@@ -319,10 +307,7 @@ def test_an_agent_paused_during_a_lost_heartbeat_completes_it(
     fleet: Fleet, agent: Agent, scripted: Script
 ) -> None:
     scripted(REST)
-    make_due(agent)
-    fleet.dispatch()
-    fleet.step()
-    fleet.step()
+    begin_heartbeat(fleet, agent, steps=2)
     lose_worker(fleet, agent)
     with tenant_transaction(agent.tenant_id):
         pause_agent(agent_id=agent.id, actor="test")

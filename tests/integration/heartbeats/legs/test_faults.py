@@ -19,10 +19,10 @@ from arbor.heartbeat.steps import HANDLERS
 from arbor.pipeline.engine import Work
 from tests.integration.heartbeats.conftest import (
     REST,
+    begin_heartbeat,
     heartbeats_of,
     lose_lease,
     lose_worker,
-    make_due,
     run_heartbeat,
     schedule_of,
 )
@@ -76,8 +76,7 @@ def test_a_heartbeat_without_a_row_is_given_up_after_lost_workers(
 ) -> None:
     settings.ARBOR_MAX_ATTEMPTS = 2
     scripted(REST)
-    make_due(agent)
-    fleet.dispatch()
+    begin_heartbeat(fleet, agent)
     for _ in range(2):
         # The rows of a worker that dies in its second transaction: a running lease, and no heartbeat.
         lose_worker(fleet, agent)
@@ -102,8 +101,7 @@ def test_a_heartbeat_lost_in_its_first_transaction_is_given_up(
     def kill(*_: object, **__: object) -> None:
         raise Killed
 
-    make_due(agent)
-    fleet.dispatch()
+    begin_heartbeat(fleet, agent)
     with monkeypatch.context() as patched:
         patched.setattr(runner, "load_batch", kill)
         # The first worker leaves no sign that it began; the later ones are counted.

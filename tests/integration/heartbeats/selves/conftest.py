@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
 from apps.agents.models import Agent, AgentState
 from apps.fleet.contact import message_agent
+from apps.heartbeats.services.legs.promotion import propose_settled_changes
+from apps.memories.models import Memory, MemoryAccess
 from apps.selves.models import Proposal
 from apps.selves.services.proposals import propose
 from apps.tenants.scope import tenant_transaction
@@ -15,6 +18,9 @@ from arbor.selves.proposals import NewProposal, ProposalKind
 from tests.factories.authority import allow
 from tests.integration.heartbeats.fleet import Fleet
 from tests.integration.heartbeats.heartbeat_runner import HeartbeatRunner, Script, reply_of
+
+#: A source of facts.
+ALMANAC = {"kind": "document", "reference": "almanac", "trust": 0.9}
 
 
 @pytest.fixture
@@ -57,7 +63,31 @@ def reply_deciding(proposal: Proposal, decision: str, reason: str = "so it is") 
     )
 
 
-def reload(agent: Agent, proposal: Proposal) -> Proposal:
-    """Return the proposal as it is stored now."""
+def settle(
+    agent: Agent,
+    memory_id: str,
+    *,
+    trust: float,
+    sources: list[dict[str, Any]],
+    importance: float = 0.9,
+    days: int = 4,
+    recalls: int = 4,
+) -> None:
+    """Give a memory this trust, these sources, this importance, this age and this number of recalls."""
     with tenant_transaction(agent.tenant_id):
-        return Proposal.objects.get(id=proposal.id)
+        Memory.objects.filter(id=memory_id).update(
+            trust=trust,
+            importance=importance,
+            created_at=datetime.now(UTC) - timedelta(days=days),
+            detail={"sources": sources},
+        )
+        MemoryAccess.objects.update_or_create(
+            tenant_id=agent.tenant_id,
+            memory_id=memory_id,
+            defaults={"count": recalls, "last_at": datetime.now(UTC)},
+        )
+
+
+def propose_now(agent: Agent) -> list[Proposal]:
+    """Propose settled changes as a consolidation does; return the new proposals."""
+    return list(propose_settled_changes(agent_id=agent.id).proposed.made)

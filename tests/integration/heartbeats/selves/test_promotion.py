@@ -12,8 +12,7 @@ from apps.agents.models import Agent, AgentState
 from apps.audit.models import AuditAction, AuditEvent
 from apps.heartbeats.services.legs import promotion
 from apps.heartbeats.services.legs.promotion import SOURCE, propose_settled_changes
-from apps.heartbeats.services.reports.promotion_candidates import promotion_candidates
-from apps.memories.models import Activation, Cluster, ClusterMember, Memory, MemoryAccess
+from apps.memories.models import Activation, Cluster, ClusterMember, Memory
 from apps.memories.services.graph.relations import NewRelation, relate
 from apps.selves.models import (
     Belief,
@@ -25,7 +24,6 @@ from apps.selves.models import (
     SelfChange,
 )
 from apps.selves.services.aspects import add_aspect
-from apps.selves.services.beliefs import add_belief
 from apps.selves.services.proposals import accept, reject
 from apps.tenants.scope import tenant_transaction
 from arbor.memory.details import SemanticDetail
@@ -33,43 +31,24 @@ from arbor.memory.relations import GraphNode, GraphNodeKind, Relation
 from arbor.memory.trust import Source
 from arbor.selves.proposals import ProposalKind
 from arbor.selves.tendencies import MIN_SIGNS
-from arbor.selves.values import AspectKind, BeliefCategory, BeliefStatus, NewAspect, NewBelief
+from arbor.selves.values import AspectKind, NewAspect
 from tests.factories.heartbeats import HeartbeatFactory
-from tests.factories.memories import ClusterMemberFactory, MemoryFactory
+from tests.factories.memories import ClusterFactory, ClusterMemberFactory, MemoryFactory
 from tests.factories.selves import ProposalFactory
 from tests.integration.heartbeats.conftest import REST, last_heartbeat
 from tests.integration.heartbeats.heartbeat_runner import HeartbeatRunner, action_of, reply_of, store_fact
-from tests.integration.heartbeats.selves.conftest import propose_change, reload, reply_deciding
+from tests.integration.heartbeats.selves.conftest import (
+    ALMANAC,
+    propose_change,
+    propose_now,
+    reply_deciding,
+    settle,
+)
+from tests.support.rows import reload
 
 #: Sources of facts.
 BY_AGENT = {"kind": "heartbeat", "reference": "agent:{agent}", "trust": 0.8}
 BY_USER = {"kind": "user", "reference": "user", "trust": 0.7}
-ALMANAC = {"kind": "document", "reference": "almanac", "trust": 0.9}
-
-
-def settle(
-    agent: Agent,
-    memory_id: str,
-    *,
-    trust: float,
-    sources: list[dict[str, Any]],
-    importance: float = 0.9,
-    days: int = 4,
-    recalls: int = 4,
-) -> None:
-    """Give a memory this trust, these sources, this importance, this age and this number of recalls."""
-    with tenant_transaction(agent.tenant_id):
-        Memory.objects.filter(id=memory_id).update(
-            trust=trust,
-            importance=importance,
-            created_at=datetime.now(UTC) - timedelta(days=days),
-            detail={"sources": sources},
-        )
-        MemoryAccess.objects.update_or_create(
-            tenant_id=agent.tenant_id,
-            memory_id=memory_id,
-            defaults={"count": recalls, "last_at": datetime.now(UTC)},
-        )
 
 
 def add_experience(agent: Agent, heartbeat_number: int, action: str, *, worked: bool) -> None:
@@ -161,82 +140,6 @@ def test_an_accepted_insight_becomes_a_preference(heartbeats: HeartbeatRunner, a
         assert Preference.objects.get(agent_id=agent.id, key="tone").value == "brief"
 
 
-def propose_now(agent: Agent) -> list[Proposal]:
-    """Propose settled changes as a consolidation does; return the new proposals."""
-    return list(propose_settled_changes(agent_id=agent.id).proposed.made)
-
-
-def test_only_candidates_that_lack_no_condition_are_proposed(agent: Agent) -> None:
-    lacks: dict[str, dict[str, Any]] = {
-        "": {},
-        "2.0 of 3 days old": {"days": 2},
-        "trust 0.70 of 0.75": {"trust": 0.7},
-        "recalled 2 of 3 times": {"recalls": 2},
-        "relevance 0.30 of 0.5": {"importance": 0.3},
-        "no evidence but the agent's own notes": {"sources": []},
-    }
-    ids = {}
-    with tenant_transaction(agent.tenant_id):
-        for number, (lack, changes) in enumerate(lacks.items()):
-            ids[lack] = store_fact(agent, f"Eels leave river {number} in autumn.")
-            values: dict[str, Any] = {"trust": 0.9, "sources": [ALMANAC], **changes}
-            settle(agent, ids[lack], **values)
-        found = promotion_candidates(agent_id=agent.id)
-        assert {str(fact.memory_id): "; ".join(fact.missing) for fact in found} == {
-            str(memory_id): lack for lack, memory_id in ids.items()
-        }
-        assert [str(fact.memory_id) for fact in found if fact.is_ready] == [str(ids[""])]
-        assert found[0].is_ready
-        (proposal,) = propose_now(agent)
-        assert proposal.evidence == [str(ids[""])]
-        (proposed,) = (fact for fact in promotion_candidates(agent_id=agent.id) if fact.proposal)
-        assert (str(proposed.memory_id), proposed.proposal, proposed.is_ready) == (
-            str(ids[""]),
-            "pending",
-            False,
-        )
-        nearest = promotion_candidates(agent_id=agent.id, limit=5)
-        assert [str(fact.memory_id) for fact in nearest if fact.proposal] == [], "there are five others"
-        assert len(nearest) == 5
-
-
-def test_concluded_memories_are_no_candidates(agent: Agent) -> None:
-    with tenant_transaction(agent.tenant_id):
-        fact = store_fact(agent, "Eels leave the river in autumn.")
-        settle(agent, fact, trust=0.9, sources=[ALMANAC])
-        insight = ProposalFactory(agent=agent, kind="insight", source=SOURCE, status="accepted")
-        Memory.objects.filter(id=fact).update(source=f"proposal:{insight.id}")
-
-        assert propose_now(agent) == []
-        assert str(fact) not in {str(found.memory_id) for found in promotion_candidates(agent_id=agent.id)}
-
-
-def test_facts_that_the_agent_believes_already_hold_no_place(agent: Agent) -> None:
-    texts = ("Eels leave the river in autumn.", "I am patient with eels.", "\nI'm fond of eels.", "Cod stay.")
-    with tenant_transaction(agent.tenant_id):
-        facts = [store_fact(agent, text) for text in texts]
-        for fact in facts:
-            settle(agent, fact, trust=0.9, sources=[ALMANAC])
-        new = store_fact(agent, "Eels spawn in the open sea.")
-        settle(agent, new, trust=0.8, sources=[ALMANAC])
-        for statement in (texts[0], "Cod  stay."):
-            belief = NewBelief(statement=statement, category=BeliefCategory.WORLD, source="test")
-            add_belief(agent_id=agent.id, belief=belief, actor="test")
-        for content in texts[1:3]:
-            aspect = NewAspect(content=content, kind=AspectKind.SELF_CONCEPT)
-            add_aspect(agent_id=agent.id, aspect=aspect, actor="test")
-
-        assert [str(found.memory_id) for found in promotion_candidates(agent_id=agent.id)] == [new]
-        (proposal,) = propose_now(agent)
-        assert proposal.evidence == [new]
-        accept(proposal_id=proposal.id, decided_by="cli:ann")
-        (listed,) = promotion_candidates(agent_id=agent.id)
-        assert (str(listed.memory_id), listed.proposal) == (new, "accepted")
-
-        Belief.objects.filter(agent_id=agent.id, statement=texts[0]).update(status=BeliefStatus.DROPPED)
-        assert [proposal.evidence for proposal in propose_now(agent)] == [[facts[0]]]
-
-
 def test_traits_that_the_agent_has_in_another_case_hold_no_place(agent: Agent) -> None:
     actions = ("recall", "reflect", "maintain")
     with tenant_transaction(agent.tenant_id):
@@ -258,29 +161,6 @@ def test_one_deleted_experience_is_audited_as_one(agent: Agent, monkeypatch: pyt
         assert promotion.delete_oldest_experiences(agent_id=agent.id) == 1
         event = AuditEvent.objects.get(agent_id=agent.id, action=AuditAction.TRUNCATED)
     assert event.message == "deleted the oldest experience: an agent keeps 1"
-
-
-def test_a_candidate_is_compared_with_the_calibrated_threshold(agent: Agent) -> None:
-    with tenant_transaction(agent.tenant_id):
-        fact = store_fact(agent, "Eels leave the river in autumn.")
-        Memory.objects.filter(id=fact).update(trust=0.8)
-        MemoryAccess.objects.update_or_create(
-            tenant_id=agent.tenant_id, memory_id=fact, defaults={"count": 4, "last_at": datetime.now(UTC)}
-        )
-        ProposalCalibration.objects.create(
-            tenant_id=agent.tenant_id,
-            agent=agent,
-            kind=ProposalKind.BELIEF,
-            threshold=0.85,
-            computed_at=datetime.now(UTC),
-        )
-        (found,) = (
-            candidate
-            for candidate in promotion_candidates(agent_id=agent.id)
-            if str(candidate.memory_id) == fact
-        )
-
-    assert "trust 0.80 of 0.85" in found.missing
 
 
 def test_an_action_sequence_that_always_worked_becomes_a_procedure(agent: Agent) -> None:
@@ -375,10 +255,8 @@ def test_a_statement_of_a_user_must_be_confirmed(
 def test_a_large_cluster_is_proposed_once_and_becomes_a_fact(agent: Agent) -> None:
     member = store_fact(agent, "The tide turns at noon.")
     with tenant_transaction(agent.tenant_id):
-        tides = Cluster.objects.create(
-            tenant_id=agent.tenant_id, agent=agent, name="tides", size=20, stale=False
-        )
-        Cluster.objects.create(tenant_id=agent.tenant_id, agent=agent, name="piers", size=9, stale=False)
+        tides = ClusterFactory(agent=agent, name="tides", size=20)
+        ClusterFactory(agent=agent, name="piers", size=9)
         ClusterMember.objects.create(
             tenant_id=agent.tenant_id, cluster=tides, memory_id=UUID(member), strength=0.9
         )
@@ -399,9 +277,7 @@ def test_a_large_cluster_is_proposed_once_and_becomes_a_fact(agent: Agent) -> No
 @pytest.mark.parametrize(("insights", "proposed"), [(5, 1), (6, 0)])
 def test_insights_do_not_gather_around_insights(agent: Agent, insights: int, proposed: int) -> None:
     with tenant_transaction(agent.tenant_id):
-        cluster = Cluster.objects.create(
-            tenant_id=agent.tenant_id, agent=agent, name="gather", size=10, stale=False
-        )
+        cluster = ClusterFactory(agent=agent, name="gather", size=10)
         for _ in range(insights):
             insight = ProposalFactory(agent=agent, kind="insight", source=SOURCE, status="accepted")
             memory = MemoryFactory(agent=agent, source=f"proposal:{insight.id}")
@@ -414,9 +290,7 @@ def test_a_declined_insight_does_not_return_as_a_new_cluster(agent: Agent, commo
     members = [UUID(store_fact(agent, f"The tide turns at {hour} o'clock.")) for hour in range(7)]
 
     def form(chosen: list[UUID]) -> Cluster:
-        cluster = Cluster.objects.create(
-            tenant_id=agent.tenant_id, agent=agent, name="tides", size=20, stale=False
-        )
+        cluster = ClusterFactory(agent=agent, name="tides", size=20)
         for member in chosen:
             ClusterMember.objects.create(
                 tenant_id=agent.tenant_id, cluster=cluster, memory_id=member, strength=0.9
@@ -461,4 +335,4 @@ def test_an_undecided_proposal_expires_after_a_month(agent: Agent) -> None:
         assert [proposal.id for proposal in propose_settled_changes(agent_id=agent.id).proposed.expired] == [
             old.id
         ]
-    assert (reload(agent, old).status, reload(agent, young).status) == ("expired", "pending")
+    assert (reload(old).status, reload(young).status) == ("expired", "pending")

@@ -29,7 +29,8 @@ from arbor.selves.values import MAX_OF_KIND, AspectKind
 from tests.factories.selves import BeliefFactory, IdentityAspectFactory, PreferenceFactory, SelfChangeFactory
 from tests.integration.heartbeats.conftest import REST, last_heartbeat
 from tests.integration.heartbeats.heartbeat_runner import HeartbeatRunner, reply_of, store_fact
-from tests.integration.heartbeats.selves.conftest import propose_change, reload, reply_deciding, send_message
+from tests.integration.heartbeats.selves.conftest import propose_change, reply_deciding, send_message
+from tests.support.rows import reload
 
 
 def test_an_accepted_proposal_becomes_an_aspect(heartbeats: HeartbeatRunner, agent: Agent) -> None:
@@ -41,7 +42,7 @@ def test_an_accepted_proposal_becomes_an_aspect(heartbeats: HeartbeatRunner, age
         change = SelfChange.objects.get(proposal_id=proposal.id)
     assert (change.what, change.target_id) == ("aspect", aspect.id)
     assert change.decided_by == f"heartbeat:{last_heartbeat(agent).id}"
-    assert reload(agent, proposal).status == ProposalStatus.ACCEPTED
+    assert reload(proposal).status == ProposalStatus.ACCEPTED
     assert "I am patient with tides." in heartbeats.run(REST)
 
 
@@ -50,7 +51,7 @@ def test_a_rejected_proposal_changes_no_row_and_stores_the_reason(
 ) -> None:
     proposal = propose_change(agent)
     heartbeats.run(reply_deciding(proposal, "reject", "I am not"))
-    rejected = reload(agent, proposal)
+    rejected = reload(proposal)
     assert (rejected.status, rejected.reason) == (ProposalStatus.REJECTED, "I am not")
     with tenant_transaction(agent.tenant_id):
         assert not IdentityAspect.objects.filter(content=proposal.content).exists()
@@ -59,7 +60,7 @@ def test_a_rejected_proposal_changes_no_row_and_stores_the_reason(
 def test_a_deferred_proposal_is_shown_again(heartbeats: HeartbeatRunner, agent: Agent) -> None:
     proposal = propose_change(agent)
     heartbeats.run(reply_deciding(proposal, "defer"))
-    assert reload(agent, proposal).deferrals == 1
+    assert reload(proposal).deferrals == 1
     assert "put off once" in heartbeats.run(REST)
 
 
@@ -67,7 +68,7 @@ def test_an_agent_accepts_one_aspect_in_four_hours(heartbeats: HeartbeatRunner, 
     first, second = propose_change(agent), propose_change(agent, content="Storms please me.")
     heartbeats.run(reply_deciding(first, "accept"))
     heartbeats.run(reply_deciding(second, "accept"))
-    later = reload(agent, second)
+    later = reload(second)
     assert (later.status, later.deferrals) == (ProposalStatus.PENDING, 0)
     (dropped,) = last_heartbeat(agent).dropped
     assert dropped["path"] == "proposal_decisions[0]"
@@ -85,7 +86,7 @@ def test_a_proposal_without_room_expires_when_accepted_in_vain(
         heartbeats.run(reply_deciding(proposal, "accept"))
     (dropped,) = last_heartbeat(agent).dropped
     assert "at most 15 of the kind trait" in dropped["reason"]
-    expired = reload(agent, proposal)
+    expired = reload(proposal)
     assert expired.status == ProposalStatus.EXPIRED
     assert expired.reason.startswith("put off 5 times; an agent has at most 15")
 

@@ -58,7 +58,7 @@ def test_a_changed_tool_stays_suspended_after_it_was_missing(tenant: Tenant, wea
     with tenant_transaction(tenant.id):
         statuses = []
         for listing in (changed, empty, changed):
-            relist_tool(tool, listing)
+            relist_tool(tool, listing=listing)
             statuses.append(tool.status)
     assert statuses == [ToolStatus.CHANGED, ToolStatus.MISSING, ToolStatus.CHANGED]
 

@@ -42,7 +42,8 @@ from tests.integration.memories.subjects import (
     unclustered_ids,
     vectors_about,
 )
-from tests.support.threads import await_blocked_session, in_own_connection
+from tests.support.races import in_tenant
+from tests.support.threads import start_blocked
 
 # --- Reclustering ------------------------------------------------------------------------------------
 
@@ -207,16 +208,9 @@ def test_a_refresh_leaves_the_name_that_is_given_meanwhile(
     mind: Agent, clustered: dict[str, list[UUID]]
 ) -> None:
     jazz = cluster_of(mind, clustered["jazz"])
-
-    def refresh() -> None:
-        with tenant_transaction(mind.tenant_id):
-            recalculate_cluster(cluster_id=jazz.id)
-
     with tenant_transaction(mind.tenant_id):
         name_cluster(cluster_id=jazz.id, name="Evenings at the club")
-        thread = in_own_connection(refresh)
-        await_blocked_session()
-    thread.join(20)
+        start_blocked(in_tenant(mind.tenant_id, recalculate_cluster, cluster_id=jazz.id))
     assert cluster_of(mind, clustered["jazz"]).name == "Evenings at the club"
 
 

@@ -49,7 +49,7 @@ def agent_with_cluster(mind: Agent) -> Agent:
     with tenant_transaction(mind.tenant_id):
         memories = [a_memory(text, session="talk", position=place) for place, text in enumerate(texts)]
         store(agent_id=mind.id, memories=memories, vectors=vectors)
-    recluster_mind(mind.tenant_id, mind.id)
+    recluster_mind(tenant_id=mind.tenant_id, agent_id=mind.id)
     return mind
 
 

@@ -186,7 +186,7 @@ def test_the_words_that_fit_beside_the_new_vector_stay(
     with tenant_transaction(mind.tenant_id):
         Memory.objects.filter(content__startswith="word1 word2 are").update(status=MemoryStatus.ARCHIVED)
         # Word statistics exclude archived memories.
-        count_terms(mind.id, [terms_of(Memory.objects.get(status="archived").lexical)], sign=-1)
+        count_terms(mind.id, terms=[terms_of(Memory.objects.get(status="archived").lexical)], sign=-1)
     models = [wide] if way == "longer" else [wide, LONG]
     with registered_embedder(monkeypatch, RemoteEmbedder(wide.dimension), name=wide.name):
         for model in models:

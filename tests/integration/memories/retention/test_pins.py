@@ -143,19 +143,23 @@ def test_a_pin_outlasts_the_archive_and_goes_with_a_purge(mind: Agent) -> None:
         assert not Pin.objects.exists()
 
 
+def revise_lamp(mind: Agent, memory_id: UUID) -> UUID:
+    return revise(
+        agent_id=mind.id,
+        memory_id=memory_id,
+        revised=a_memory("The lamp is red."),
+        reason="it was painted",
+        actor="heartbeat:1",
+        vectors=None,
+        model=None,
+    )
+
+
 def test_a_revision_of_a_pinned_memory_is_pinned(mind: Agent) -> None:
     (memory_id,) = store_memories(mind, a_memory("The lamp is green.", decay_rate=0.02))
     act(mind, pin, memory_id)
     with tenant_transaction(mind.tenant_id):
-        new_id = revise(
-            agent_id=mind.id,
-            memory_id=memory_id,
-            revised=a_memory("The lamp is red."),
-            reason="it was painted",
-            actor="heartbeat:1",
-            vectors=None,
-            model=None,
-        )
+        new_id = revise_lamp(mind, memory_id)
         assert list(Pin.objects.values_list("memory_id", flat=True)) == [new_id]
     assert (memory_row(mind, new_id).decay_rate, memory_row(mind, new_id).retention) == (
         0,
@@ -170,15 +174,7 @@ def test_a_revised_memory_is_no_longer_permanent_by_its_pin(mind: Agent) -> None
     before = memory_row(mind, memory_id).retention
     act(mind, pin, memory_id)
     with tenant_transaction(mind.tenant_id):
-        revise(
-            agent_id=mind.id,
-            memory_id=memory_id,
-            revised=a_memory("The lamp is red."),
-            reason="it was painted",
-            actor="heartbeat:1",
-            vectors=None,
-            model=None,
-        )
+        revise_lamp(mind, memory_id)
     act(mind, restore, memory_id, reason="it is green again")
     restored = memory_row(mind, memory_id)
     assert (restored.decay_rate, restored.retention) == (0.02, before)

@@ -114,8 +114,8 @@ def test_memories_of_an_older_version_are_indexed_again(mind: Agent) -> None:
         (plain_id,) = store(agent_id=mind.id, memories=[a_memory(plain)], vectors=None).ids
         known = Memory.objects.get(id=memory_id)
         before = document_vector(known.content)
-        count_terms(mind.id, [terms_of(known.lexical)], sign=-1)
-        count_terms(mind.id, [before], sign=1)
+        count_terms(mind.id, terms=[terms_of(known.lexical)], sign=-1)
+        count_terms(mind.id, terms=[before], sign=1)
         Memory.objects.filter(id=memory_id).update(
             lexical=type(known.lexical).from_text(sparsevec_text(before))
         )

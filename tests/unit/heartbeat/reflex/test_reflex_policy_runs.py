@@ -16,13 +16,12 @@ from arbor.heartbeat.decision import DecisionLimits, decide
 from arbor.heartbeat.focus import mode_of
 from arbor.heartbeat.replies.parsing import parse_reply
 from arbor.heartbeat.replies.reply import Reply
-from arbor.heartbeat.replies.reply_schema import REPLY_SCHEMA
 from arbor.heartbeat.situation import Environment, LastHeartbeat, MemoryView, Mode, PerceptView, Situation
 from arbor.heartbeat.views import GoalView, IntentView
 from arbor.heartbeat.working_memory import Thought, WorkingMemory
 from arbor.memory.values import MemoryType
 from tests.unit.heartbeat.builders import NOW, goal, intent, memory, reflex, situation
-from tests.unit.heartbeat.replies.schema_check import fits
+from tests.unit.heartbeat.replies.schema_check import REPLY_SCHEMA, fits
 
 ALL = tuple(ACTIONS)
 

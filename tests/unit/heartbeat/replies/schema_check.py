@@ -4,6 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from arbor.heartbeat.actions import ACTIONS
+from arbor.heartbeat.replies.reply_schema import reply_schema
+
+#: The schema with all keys and all actions.
+REPLY_SCHEMA = reply_schema(ACTIONS)
+
 _TYPES: dict[str, tuple[type, ...]] = {
     "string": (str,),
     "number": (int, float),

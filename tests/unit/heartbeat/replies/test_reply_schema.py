@@ -10,8 +10,8 @@ import pytest
 
 from arbor.heartbeat.replies.parsing import parse_reply
 from arbor.heartbeat.replies.reply import REPLY_KEYS
-from arbor.heartbeat.replies.reply_schema import REPLY_SCHEMA, reply_schema
-from tests.unit.heartbeat.replies.schema_check import KNOWN, fits
+from arbor.heartbeat.replies.reply_schema import reply_schema
+from tests.unit.heartbeat.replies.schema_check import KNOWN, REPLY_SCHEMA, fits
 
 COMPLETE_REPLY: dict[str, Any] = {
     "thinking": "hm",
