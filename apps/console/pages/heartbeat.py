@@ -20,6 +20,7 @@ from apps.heartbeats.services.reports.trace import steps_of
 from arbor.heartbeat.budgets import BudgetKind
 from arbor.heartbeat.decision import DecisionVerdict
 from arbor.heartbeat.focus import explain_mode, mode_of
+from arbor.heartbeat.replies.items import Dropped
 from arbor.heartbeat.situation import Situation
 from arbor.models.handles import is_reflex
 from arbor.quotations import counted
@@ -87,8 +88,8 @@ class HeartbeatPage:
 
     @property
     def dropped_items(self) -> str:
-        """Return the number of dropped items in words; beyond those with a path, the last entry counts further ones."""
-        listed = sum(bool(item["path"]) for item in self.dropped)
+        """Return the number of listed dropped items in words; more were dropped if an entry counts further ones."""
+        listed = sum(not Dropped(**item).counts_others for item in self.dropped)
         return f"{'more than ' if listed < len(self.dropped) else ''}{counted(listed, 'item')}"
 
     @property

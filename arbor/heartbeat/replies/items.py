@@ -27,6 +27,8 @@ ID_LENGTH = 100
 # The length of 2026-01-31 and 2026-W05-6.
 _LONGEST_DATE = 10
 _INDEX = re.compile(r"\[\d+\]")
+#: The beginning of the reason of `ReplyReader.dropped` for items that are not listed one by one.
+_COUNT = re.compile(r"[\d,]+ further (item was|items were) dropped\b")
 
 
 class Dropped(BaseModel, frozen=True):
@@ -40,6 +42,11 @@ class Dropped(BaseModel, frozen=True):
     def in_words(self) -> str:
         """Return the reason, after the path if there is one."""
         return f"{self.path}: {self.reason}" if self.path else self.reason
+
+    @property
+    def counts_others(self) -> bool:
+        """Return whether this entry counts the dropped items beyond `MAX_LISTED`."""
+        return not self.path and _COUNT.match(self.reason) is not None
 
 
 class Unfit(Exception):

@@ -109,7 +109,13 @@ def test_a_heartbeat_page_counts_spending_in_its_budgets_unit(viewer: Client, wo
 def test_a_heartbeat_page_counts_dropped_items_and_further_ones(viewer: Client, world: World) -> None:
     dropped = [{"path": "actions[0]", "value": "0", "reason": "an action is an object"}]
     further = {"path": "", "value": "", "reason": "9 further items were dropped: an action is an object (9)"}
-    for items, count in ((dropped, "1 item"), ([*dropped, further], "more than 1 item")):
+    second = {"path": "", "value": "{}", "reason": "a further reply in the same text; one reply is read"}
+    for items, count in (
+        (dropped, "1 item"),
+        ([second], "1 item"),
+        ([second, *dropped], "2 items"),
+        ([second, *dropped, further], "more than 2 items"),
+    ):
         with tenant_transaction(world.tenant.id):
             heartbeat = HeartbeatFactory(agent=world.agent, dropped=items)
         assert f"proposed, {count} of the reply not used" in shown(viewer, heartbeat)

@@ -258,6 +258,16 @@ def test_a_long_list_of_invalid_items_is_counted_by_reason() -> None:
     assert len(parsed.dropped) == 51
     reason = parsed.dropped[0].reason
     assert parsed.dropped[-1].reason == f"9,950 further items were dropped: {reason} (9,950)"
+    assert [item.counts_others for item in parsed.dropped] == [False] * 50 + [True]
+
+
+@pytest.mark.parametrize("number", [51, 52])
+def test_only_the_count_of_further_items_counts_others(number: int) -> None:
+    required = {"thinking": "hm", "actions": [0] * (number - 1)}
+    *listed, last = parse_reply(f'{json.dumps(required)}\n{{"actions": []}}').dropped
+    assert listed[0].path == ""
+    assert not any(item.counts_others for item in listed)
+    assert last.counts_others
 
 
 def test_a_single_item_over_a_limit_is_counted_in_the_singular() -> None:
