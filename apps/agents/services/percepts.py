@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 from uuid import UUID
 
 from django.db import transaction
@@ -24,12 +24,10 @@ from arbor.memory.content import check_json, check_text
 from arbor.signals import SignalName, signal
 
 #: Kinds of percepts that persons and programs may create.
-PERCEIVABLE_KINDS: tuple[PerceptKind, ...] = (
-    PerceptKind.ENVIRONMENT,
-    PerceptKind.INTERRUPT,
-    PerceptKind.ERROR,
-)
 type PerceivableKind = Literal["environment", "interrupt", "error"]
+PERCEIVABLE_KINDS: tuple[PerceptKind, ...] = tuple(
+    PerceptKind(kind) for kind in get_args(PerceivableKind.__value__)
+)
 #: The most characters of the detail as JSON.
 DETAIL_LENGTH = 4_000
 
