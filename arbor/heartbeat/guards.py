@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any
 
 from pydantic import AliasChoices, BaseModel, Field
 
 from arbor.authority.reflexes import COMMAND_NAMES, ReflexKind, ReflexTerms, find_secret, reflex_of
 from arbor.heartbeat.decision import Decision, DecisionVerdict, refuse, texts_of, texts_to_guard
-from arbor.heartbeat.replies.items import Dropped, paths_of
+from arbor.heartbeat.replies.items import Dropped
 from arbor.heartbeat.replies.reply import Reply, ReplyPart
 from arbor.heartbeat.situation import PerceptView
 from arbor.heartbeat.views import MatchedBoundary
@@ -90,20 +90,18 @@ def apply_boundaries_to_reply(
     reply: Reply,
     boundaries: Sequence[BoundaryRule],
     vectors: Mapping[str, Vector] | None = None,
-    *,
-    dropped_paths: Collection[str] = (),
 ) -> tuple[Reply, list[ItemBoundaryMatch]]:
     """Return the reply without the items that a boundary refuses, and all boundary matches.
 
     A negotiable boundary accepts an item that the reply's thoughts justify. Without vectors, all texts are checked by
-    their words; with vectors, only texts that have one are checked. `dropped_paths` are those of items dropped before.
+    their words; with vectors, only texts that have one are checked.
     """
-    remaining: dict[str, list[ReplyPart]] = {}
+    remaining = reply
     matches_of_items: list[ItemBoundaryMatch] = []
     for key, names in _STORED_FIELDS.items():
         items: Sequence[ReplyPart] = getattr(reply, key)
         accepted = []
-        for path, item in zip(paths_of(key, items, dropped_paths), items, strict=True):
+        for index, (path, item) in enumerate(zip(reply.paths_of(key, items), items, strict=True)):
             fields = texts_of(item.model_dump(mode="json", include=set(names)))
             texts = [text for text in fields if vectors is None or text in vectors]
             matches = _distinct(find_matches(texts, boundaries, vectors or {})) if texts else []
@@ -115,10 +113,10 @@ def apply_boundaries_to_reply(
                 for match in matches
             ]
             if stop is None:
-                accepted.append(item)
+                accepted.append(index)
         if len(accepted) < len(items):
-            remaining[key] = accepted
-    return (reply.model_copy(update=remaining) if remaining else reply), matches_of_items
+            remaining = remaining.with_only(key, accepted)
+    return remaining, matches_of_items
 
 
 def dropped_at_boundaries(matches: Sequence[ItemBoundaryMatch]) -> list[Dropped]:

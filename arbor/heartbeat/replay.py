@@ -182,9 +182,8 @@ def _read_replies(
         except ReplyInvalid:
             unreadable += 1
             continue
-        dropped_paths = [item.path for item in parsed.dropped]
-        reply, left_over = within_heartbeat(earlier, parsed.reply, dropped_paths=dropped_paths)
-        reply, matches = apply_boundaries_to_reply(reply, boundaries, dropped_paths=dropped_paths)
+        reply, left_over = within_heartbeat(earlier, parsed.reply)
+        reply, matches = apply_boundaries_to_reply(reply, boundaries)
         dropped += [
             item.model_dump() for item in (*parsed.dropped, *left_over, *dropped_at_boundaries(matches))
         ]

@@ -189,8 +189,7 @@ class HeartbeatState:
 
     reply: Reply | None = None
     earlier_reply: Reply | None = None
-    #: Paths of this round trip's items that are not in `reply`, unreadable or dropped by a boundary; all boundary matches so far.
-    dropped_paths: Annotated[list[str], Field(alias="untaken")] = field(default_factory=list)
+    #: All boundary matches so far.
     boundary_matches: Annotated[list[ItemBoundaryMatch], Field(alias="crossings")] = field(
         default_factory=list
     )

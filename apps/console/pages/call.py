@@ -14,6 +14,7 @@ from apps.console.stored_json import pretty, read_dicts, text_of
 from arbor.errors import ReplyInvalid
 from arbor.heartbeat.prompts.questions import sections_of
 from arbor.heartbeat.replies.parsing import parse_reply
+from arbor.heartbeat.replies.reply import REPLY_KEYS
 from arbor.models.ports import CallPurpose
 
 
@@ -97,7 +98,8 @@ def read_call(call: ExternalCall, paid: LedgerEntry | None) -> Call:
     if call.reply and is_parsed:
         try:
             read = parse_reply(call.reply)
-            parsed, repairs = pretty(read.reply.model_dump(mode="json", exclude_defaults=True)), read.repairs
+            decided = read.reply.model_dump(mode="json", include={*REPLY_KEYS}, exclude_defaults=True)
+            parsed, repairs = pretty(decided), read.repairs
         except ReplyInvalid as error:
             reply_error = str(error)
     sections = _sections(sections_of(call.sections, call.request))

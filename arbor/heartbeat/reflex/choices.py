@@ -11,6 +11,7 @@ from typing import Any
 from arbor.contacts.values import Speaker
 from arbor.heartbeat.focus import CONSOLIDATION_EVERY, turn_of
 from arbor.heartbeat.replies.reply import (
+    REPLY_KEYS,
     Decomposition,
     Intention,
     ProposalChoice,
@@ -230,7 +231,7 @@ class Draft:
     def to_json(self) -> dict[str, Any]:
         """Return the reply as JSON in the schema of replies."""
         whole = dict(self.reply) | {"thinking": " ".join(self._thoughts)}
-        return Reply(**whole).model_dump(mode="json")
+        return Reply(**whole).model_dump(mode="json", include={*REPLY_KEYS})
 
 
 def answer_steps(situation: Situation, draft: Draft) -> None:

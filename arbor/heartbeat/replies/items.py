@@ -6,7 +6,7 @@ import json
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sized
+from collections.abc import Callable, Mapping
 from datetime import date, datetime, time
 from enum import StrEnum
 from typing import Any
@@ -58,6 +58,8 @@ class ReplyReader:
 
     def __init__(self) -> None:
         self.repairs: list[str] = []
+        #: The paths of a list's items, by the path of the list, if items before them were dropped.
+        self.item_paths: dict[str, list[str]] = {}
         self._listed: list[Dropped] = []
         #: The reasons of the items beyond `MAX_LISTED`, with their numbers.
         self._unlisted: Counter[str] = Counter()
@@ -106,18 +108,26 @@ class ReplyReader:
             key = _INDEX.sub("", path)
             self.add_repair(f"a single value under {key} was taken as a list of one")
             value = [value]
-        accepted: list[T] = []
+        accepted: dict[str, T] = {}
         for index, item in enumerate(value):
+            item_path = f"{path}[{index}]"
             if len(accepted) == most:
                 left = value[index:]
                 count = counted(len(left), "is", "are")
-                self.drop(f"{path}[{index}]", left, f"at most {most} are taken; {count} left over")
+                self.drop(item_path, left, f"at most {most} are taken; {count} left over")
                 break
             try:
-                accepted.append(read(Item(self, f"{path}[{index}]", item)))
+                accepted[item_path] = read(Item(self, item_path, item))
             except Unfit as unfit:
-                self.drop(f"{path}[{index}]", item, str(unfit))
-        return accepted
+                self.drop(item_path, item, str(unfit))
+                self._forget_lists(item_path)
+        if [*accepted] != places(path, len(accepted)):
+            self.item_paths[path] = [*accepted]
+        return [*accepted.values()]
+
+    def _forget_lists(self, path: str) -> None:
+        """Remove the paths of the items in the lists of a dropped item."""
+        self.item_paths = {key: paths for key, paths in self.item_paths.items() if not key.startswith(path)}
 
 
 class Item:
@@ -259,10 +269,9 @@ class Item:
         return self._reader.items(f"{self._path}.{key}", self.value.get(key), most, read)
 
 
-def paths_of(key: str, items: Sized, dropped_paths: Collection[str]) -> list[str]:
-    """Return the original path of each item of a reply's list, before items were dropped."""
-    paths = (f"{key}[{index}]" for index in range(len(items) + len(dropped_paths)))
-    return [path for path in paths if path not in dropped_paths][: len(items)]
+def places(path: str, number: int) -> list[str]:
+    """Return the paths of the first items of a list, by its path."""
+    return [f"{path}[{index}]" for index in range(number)]
 
 
 def show(value: Any) -> str:

@@ -269,14 +269,13 @@ def parse_reply(text: str) -> ParsedReply:
             reader.add_repair(f"the key {key!r} is missing; taken as empty")
     for key in [key for key in body if key not in REPLY_KEYS]:
         reader.drop(key, body[key], f"unknown key; a reply has {', '.join(REPLY_KEYS)}")
-    reply = Reply(
-        thinking=_read_thinking(body.get("thinking"), reader),
-        **{
-            key: reader.items(key, body.get(key), MOST[key], read)
-            for key, read in _READERS.items()
-            if body.get(key) is not None
-        },
-    )
+    thinking = _read_thinking(body.get("thinking"), reader)
+    lists = {
+        key: reader.items(key, body.get(key), MOST[key], read)
+        for key, read in _READERS.items()
+        if body.get(key) is not None
+    }
+    reply = Reply(thinking=thinking, **lists, item_paths=reader.item_paths)
     return ParsedReply(reply=reply, dropped=reader.dropped, repairs=tuple(reader.repairs))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from enum import StrEnum
@@ -21,7 +21,7 @@ from arbor.goals.values import (
     as_title,
 )
 from arbor.goals.values import NOTE_LENGTH as GOAL_NOTE_LENGTH
-from arbor.heartbeat.replies.items import ID_LENGTH, Item
+from arbor.heartbeat.replies.items import ID_LENGTH, Item, places
 from arbor.selves.values import TEXT_LENGTH as INSIGHT_LENGTH
 from arbor.selves.values import AspectKind
 from arbor.tools.names import ACTION_LENGTH
@@ -298,7 +298,7 @@ class PeerNote(ReplyPart):
 
 
 class Reply(ReplyPart):
-    """A heartbeat's decision."""
+    """A heartbeat's decision. The fields are the keys of `REPLY_KEYS`, and `item_paths`."""
 
     thinking: str = ""
     actions: list[ProposedAction] = []
@@ -313,6 +313,23 @@ class Reply(ReplyPart):
     peer_notes: list[PeerNote] = []
     #: Settled concerns and questions, in the shown words.
     resolved: list[str] = []
+    #: Paths of items in the model's text, by the path of their list, where they are not their places in this reply.
+    item_paths: dict[str, list[str]] = {}
+
+    def paths_of(self, path: str, items: Sequence[Any]) -> list[str]:
+        """Return the paths of the items of a list, by the path of the list, such as `new_goals` or `goal_updates[0].met`."""
+        return self.item_paths.get(path, places(path, len(items)))[: len(items)]
+
+    def with_only(self, key: str, indexes: Sequence[int]) -> Reply:
+        """Return the reply with only some items of a list, which keep their paths."""
+        items: Sequence[Any] = getattr(self, key)
+        paths = self.paths_of(key, items)
+        return self.model_copy(
+            update={
+                key: [items[index] for index in indexes],
+                "item_paths": {**self.item_paths, key: [paths[index] for index in indexes]},
+            }
+        )
 
 
 @cache

@@ -131,7 +131,7 @@ def _closed_object(**properties: Schema) -> Schema:
 # Schemas of the items that are the same for every agent.
 _ITEMS: Mapping[str, Schema] = {
     key: TEXT if part is str else _part(part)
-    for key, field in Reply.model_fields.items()
-    for part in get_args(field.annotation)
+    for key in REPLY_KEYS
+    for part in get_args(Reply.model_fields[key].annotation)
     if key not in _OF_ACTIONS
 }

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from arbor.goals.values import MAX_NEW_PER_HEARTBEAT
 from arbor.heartbeat.budgets import amount_text
-from arbor.heartbeat.replies.items import Dropped, paths_of
-from arbor.heartbeat.replies.reply import Reply
+from arbor.heartbeat.replies.items import Dropped
+from arbor.heartbeat.replies.reply import REPLY_KEYS, Reply
 from arbor.heartbeat.results import ActionResult
 from arbor.heartbeat.situation import Situation
 from arbor.knowledge.merging import SEARCH_KNOWLEDGE, SEARCH_MY_MEMORIES
@@ -102,24 +102,19 @@ def _longest(results: Sequence[ActionResult], room: int) -> tuple[int, int]:
     return searches, share(other, room - sum(min(length, searches) for length in searched))
 
 
-def within_heartbeat(
-    earlier: Reply | None, reply: Reply, *, dropped_paths: Collection[str]
-) -> tuple[Reply, tuple[Dropped, ...]]:
-    """Return a reply cut to the heartbeat's limit of new goals, and the dropped goals.
-
-    `dropped_paths` are those of items dropped before.
-    """
+def within_heartbeat(earlier: Reply | None, reply: Reply) -> tuple[Reply, tuple[Dropped, ...]]:
+    """Return a reply cut to the heartbeat's limit of new goals, and the dropped goals."""
     room = MAX_NEW_PER_HEARTBEAT - (len(earlier.new_goals) if earlier is not None else 0)
     extra = reply.new_goals[room:]
     if not extra:
         return reply, ()
     reason = f"at most {MAX_NEW_PER_HEARTBEAT} are taken in a heartbeat, whatever its round trips"
-    paths = paths_of("new_goals", reply.new_goals, dropped_paths)
+    paths = reply.paths_of("new_goals", reply.new_goals)
     dropped = tuple(
         Dropped(path=path, value=goal.title, reason=reason)
         for path, goal in zip(paths[room:], extra, strict=True)
     )
-    return reply.model_copy(update={"new_goals": reply.new_goals[:room]}), dropped
+    return reply.with_only("new_goals", range(room)), dropped
 
 
 def merge_replies(earlier: Reply | None, reply: Reply) -> Reply:
@@ -127,9 +122,7 @@ def merge_replies(earlier: Reply | None, reply: Reply) -> Reply:
     if earlier is None:
         return reply
     merged: dict[str, Any] = {
-        name: [*getattr(earlier, name), *getattr(reply, name)]
-        for name in Reply.model_fields
-        if name != "thinking"
+        name: [*getattr(earlier, name), *getattr(reply, name)] for name in REPLY_KEYS if name != "thinking"
     }
     merged["thinking"] = "\n\n".join(filter(None, (earlier.thinking, reply.thinking)))
     # Both replies were validated, and `within_heartbeat` checks their common limit.

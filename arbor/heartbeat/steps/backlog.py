@@ -15,7 +15,6 @@ from arbor.goals.values import GoalLayer, GoalSource, GoalState
 from arbor.heartbeat.decision import Decision, DecisionVerdict
 from arbor.heartbeat.influence import WORKFLOW_STEP
 from arbor.heartbeat.needs import OpenBacklog, OwnMemories
-from arbor.heartbeat.replies.items import paths_of
 from arbor.heartbeat.results import ActionOutcome, ActionResult
 from arbor.heartbeat.state import HeartbeatState
 from arbor.heartbeat.steps.goal_changes import BacklogEditor, is_work
@@ -97,7 +96,7 @@ def store_decompositions(heartbeat: HeartbeatState) -> Steps[HeartbeatState]:
         counted = [key for key in dict.fromkeys(map(str, intent_ids)) if key not in heartbeat.served]
         heartbeat = replace(heartbeat, served=[*heartbeat.served, *counted], counted=counted)
     editor = BacklogEditor(heartbeat, backlog, procedures=procedures)
-    paths = paths_of("decompositions", decompositions, heartbeat.dropped_paths)
+    paths = heartbeat.reply_or_empty.paths_of("decompositions", decompositions)
     for path, decomposition in zip(paths, decompositions, strict=True):
         editor.apply(path, editor.decompose, decomposition)
     return editor.result()
@@ -119,10 +118,10 @@ def goals(heartbeat: HeartbeatState) -> Steps[HeartbeatState]:
         editor.apply(f"actions[{result.index}].intent_id", editor.release, result)
     for result in for_goals:
         editor.count_action(result)
-    paths = paths_of("new_goals", reply.new_goals, heartbeat.dropped_paths)
+    paths = reply.paths_of("new_goals", reply.new_goals)
     for path, goal in zip(paths, reply.new_goals, strict=True):
         editor.apply(path, editor.add, goal)
-    paths = paths_of("goal_updates", reply.goal_updates, heartbeat.dropped_paths)
+    paths = reply.paths_of("goal_updates", reply.goal_updates)
     for path, update in zip(paths, reply.goal_updates, strict=True):
         editor.update(path, update)
     return editor.result()

@@ -93,18 +93,14 @@ def embed(heartbeat: HeartbeatState) -> Steps[HeartbeatState]:
 
 
 def _check_reply(heartbeat: HeartbeatState, *, vectors: Mapping[str, Vector] | None) -> HeartbeatState:
-    """Return the state with the reply's items checked against the boundaries, and the paths of the dropped ones recorded."""
-    reply, matches = apply_boundaries_to_reply(
-        heartbeat.reply_or_empty, heartbeat.boundaries, vectors, dropped_paths=heartbeat.dropped_paths
-    )
+    """Return the state with the reply's items checked against the boundaries, and the dropped ones recorded."""
+    reply, matches = apply_boundaries_to_reply(heartbeat.reply_or_empty, heartbeat.boundaries, vectors)
     # The check by meaning repeats accepted matches by words, which are recorded already.
     new = [match for match in matches if match.reason or match not in heartbeat.boundary_matches]
     if not new:
         return heartbeat
-    dropped = dropped_at_boundaries(matches)
     return replace(
-        heartbeat.with_dropped(dropped),
+        heartbeat.with_dropped(dropped_at_boundaries(matches)),
         reply=reply,
-        dropped_paths=[*heartbeat.dropped_paths, *(item.path for item in dropped)],
         boundary_matches=[*heartbeat.boundary_matches, *new],
     )

@@ -18,8 +18,8 @@ from arbor.goals.rows import GoalRow
 from arbor.goals.values import GoalState, NewGoalRequest
 from arbor.heartbeat.actions import ACTIONS
 from arbor.heartbeat.reflex.choices import SUBSTITUTE_ACTIONS
-from arbor.heartbeat.replies.items import Dropped, paths_of
-from arbor.heartbeat.replies.reply import Decomposition, GoalUpdate, ProposedGoal
+from arbor.heartbeat.replies.items import Dropped
+from arbor.heartbeat.replies.reply import Decomposition, GoalUpdate, ProposedGoal, Reply
 from arbor.heartbeat.results import ActionOutcome, ActionResult, GoalChange, GoalChangeKind
 from arbor.heartbeat.state import HeartbeatState
 from arbor.ids import read_id
@@ -43,6 +43,7 @@ class BacklogEditor:
         self, heartbeat: HeartbeatState, backlog: Backlog, *, procedures: Collection[UUID] = frozenset()
     ) -> None:
         self._heartbeat = heartbeat
+        self._reply = heartbeat.reply_or_empty
         self._backlog = backlog
         #: The goals for which this heartbeat is counted already.
         self._served = {change.goal_id for change in heartbeat.whole.goal_changes if change.kind in _SERVING}
@@ -225,7 +226,7 @@ class BacklogEditor:
     def update(self, path: str, update: GoalUpdate) -> None:
         """Apply the parts of an update, so that a refused part leaves the others: a moved goal may be closed, so it is last."""
         update = self._without_own_state(path, update)
-        parts = [*_parts_of(update, path, self._heartbeat.dropped_paths)]
+        parts = [*_parts_of(self._reply, update, path)]
         if len(parts) > 1 and self._backlog.title_of(update.goal_id):
             for part_path, part in parts:
                 self.apply(part_path, self._update_part, part)
@@ -239,7 +240,7 @@ class BacklogEditor:
                 return update
             if update.state == self._backlog.goal(update.goal_id).state:
                 rest = update.model_copy(update={"state": None, "reason": None})
-                if update.reason or not [*_parts_of(rest, path)]:
+                if update.reason or not [*_parts_of(self._reply, rest, path)]:
                     self._drop(f"{path}.state", update.state, f"the goal is {update.state} already")
                 return rest
         return update
@@ -316,9 +317,7 @@ class BacklogEditor:
         )
 
 
-def _parts_of(
-    update: GoalUpdate, path: str, dropped_paths: Collection[str] = ()
-) -> Iterator[tuple[str, GoalUpdate]]:
+def _parts_of(reply: Reply, update: GoalUpdate, path: str) -> Iterator[tuple[str, GoalUpdate]]:
     """Yield the parts of an update that can be refused one by one, by their paths; full progress is one part with its reason."""
     if update.progress == 1:
         yield f"{path}.progress", update
@@ -329,7 +328,7 @@ def _parts_of(
         yield f"{path}.{name}", GoalUpdate(goal_id=goal_id, progress=update.progress, note=update.note)
     if update.blocked_by is not None:
         yield f"{path}.blocked_by", GoalUpdate(goal_id=goal_id, blocked_by=update.blocked_by)
-    for met_path, text in zip(paths_of(f"{path}.met", update.met, dropped_paths), update.met, strict=True):
+    for met_path, text in zip(reply.paths_of(f"{path}.met", update.met), update.met, strict=True):
         yield met_path, GoalUpdate(goal_id=goal_id, met=[text])
     if update.state is not None:
         yield f"{path}.state", GoalUpdate(goal_id=goal_id, state=update.state, reason=update.reason)

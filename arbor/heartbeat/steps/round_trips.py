@@ -229,8 +229,7 @@ def parse(heartbeat: HeartbeatState) -> NodeResult[HeartbeatState]:
             failure=f"no usable reply in {counted(tries, 'try', 'tries')}: {error}",
         )
         return NodeResult(state=unreadable, outcome=NodeOutcome.RETRY)
-    dropped_paths = [item.path for item in parsed.dropped]
-    reply, left_over = within_heartbeat(heartbeat.earlier_reply, parsed.reply, dropped_paths=dropped_paths)
+    reply, left_over = within_heartbeat(heartbeat.earlier_reply, parsed.reply)
     heartbeat = heartbeat.with_present(
         dropped=[*heartbeat.present.dropped, *parsed.dropped, *left_over],
         repairs=list(parsed.repairs),
@@ -239,7 +238,6 @@ def parse(heartbeat: HeartbeatState) -> NodeResult[HeartbeatState]:
     heartbeat = replace(
         heartbeat,
         reply=reply,
-        dropped_paths=dropped_paths,
         failure="",
         unreadable="",
         invalid_replies=0,
@@ -279,7 +277,6 @@ def follow_up(heartbeat: HeartbeatState) -> NodeResult[HeartbeatState]:
         earlier=heartbeat.whole,
         present=RoundTripRecord(),
         reply=None,
-        dropped_paths=[],
         decisions=[],
         vectors=_vectors_of_notes(heartbeat, merged),
     )

@@ -14,7 +14,7 @@ from arbor.heartbeat.needs import (
     ProposedChange,
     SettledProposals,
 )
-from arbor.heartbeat.replies.items import Dropped, paths_of
+from arbor.heartbeat.replies.items import Dropped
 from arbor.heartbeat.replies.reply import IdentityInsight, InsightKind
 from arbor.heartbeat.state import HeartbeatState
 from arbor.heartbeat.views import ProposalView
@@ -79,7 +79,7 @@ def process_proposals(heartbeat: HeartbeatState) -> Steps[HeartbeatState]:
     done: list[str] = []
     dropped: list[Dropped] = []
     choices = heartbeat.reply_or_empty.proposal_decisions
-    paths = paths_of("proposal_decisions", choices, heartbeat.dropped_paths)
+    paths = heartbeat.reply_or_empty.paths_of("proposal_decisions", choices)
     for path, choice in zip(paths, choices, strict=True):
         try:
             line: str = yield DecideProposal(proposal_id=_proposal_id(choice.proposal_id), choice=choice)
@@ -107,7 +107,7 @@ def identity_insights(heartbeat: HeartbeatState) -> Steps[HeartbeatState]:
     own: frozenset[UUID] = (yield OwnMemories(named=stripped)) if named else frozenset()
     proposals: dict[str, NewProposal] = {}
     dropped: list[Dropped] = []
-    paths = paths_of("identity_insights", insights, heartbeat.dropped_paths)
+    paths = heartbeat.reply_or_empty.paths_of("identity_insights", insights)
     by_path = dict(zip(paths, insights, strict=True))
     for path, insight in by_path.items():
         try:

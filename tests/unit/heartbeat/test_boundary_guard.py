@@ -13,7 +13,6 @@ from arbor.heartbeat.guards import (
     boundary_matches_of,
     opening_text,
 )
-from arbor.heartbeat.replies.items import paths_of
 from arbor.heartbeat.replies.reply import (
     Decomposition,
     GoalUpdate,
@@ -151,7 +150,7 @@ def test_a_refused_item_is_dropped_and_the_others_stay(key: str, item: Any) -> N
 
     accepted, (match,) = apply_boundaries_to_reply(reply, DEFAULT_BOUNDARIES)
 
-    assert accepted == harmless
+    assert accepted.model_copy(update={"item_paths": {}}) == harmless
     assert (match.path, match.boundary_match.boundary) == (f"{key}[1]", "no_deception")
     assert match.value == item.model_dump_json()
     assert match.reason.startswith("it crosses your boundary no_deception, for it says “")
@@ -196,26 +195,11 @@ def test_the_refusing_boundary_of_several_is_the_reason() -> None:
 
 def test_items_checked_again_keep_their_original_places() -> None:
     notes = [MemoryNote(text=LIE), MemoryNote(text=COSTLY), MemoryNote(text=LIE), MemoryNote(text="Tide.")]
-    first, matches = apply_boundaries_to_reply(Reply(memory_notes=notes), DEFAULT_BOUNDARIES)
-    dropped = [match.path for match in matches if match.reason]
-    again, (flagged,) = apply_boundaries_to_reply(first, DEFAULT_BOUNDARIES, dropped_paths=dropped)
+    first, _ = apply_boundaries_to_reply(Reply(memory_notes=notes), DEFAULT_BOUNDARIES)
+    again, (flagged,) = apply_boundaries_to_reply(first, DEFAULT_BOUNDARIES)
     assert again is first
     assert flagged.path == "memory_notes[1]"
-    assert paths_of("memory_notes", again.memory_notes, dropped) == ["memory_notes[1]", "memory_notes[3]"]
-
-
-@pytest.mark.parametrize(
-    ("items", "dropped", "paths"),
-    [
-        ([], [], []),
-        ("ab", [], ["k[0]", "k[1]"]),
-        ("ab", ["other[0]"], ["k[0]", "k[1]"]),
-        ("ab", ["k[0]", "k[2]"], ["k[1]", "k[3]"]),
-        ([], ["k[0]"], []),
-    ],
-)
-def test_paths_are_those_of_the_whole_list(items: list[str], dropped: list[str], paths: list[str]) -> None:
-    assert paths_of("k", items, dropped) == paths
+    assert again.paths_of("memory_notes", again.memory_notes) == ["memory_notes[1]", "memory_notes[3]"]
 
 
 def test_only_texts_with_vectors_are_checked_by_meaning() -> None:

@@ -104,9 +104,8 @@ FULL: dict[str, Any] = {
     "unreadable": "y",
     "invalid_replies": 1,
     "goes_on": True,
-    "reply": Reply(thinking="Hm."),
+    "reply": Reply(concerns=["fog"], item_paths={"concerns": ["concerns[1]"]}),
     "earlier_reply": Reply(concerns=["wind"]),
-    "dropped_paths": ["memory_notes[0]"],
     "boundary_matches": [
         ItemBoundaryMatch(
             path="memory_notes[0]",
@@ -186,7 +185,19 @@ def test_renamed_fields_are_stored_under_their_former_keys() -> None:
     heartbeat = heartbeat_of(situation=full_situation(), **FULL)
     written = orjson.loads(checkpoint_json(Checkpoint(cursor="think", state=heartbeat)))
     assert [record["decision"]["action"] for record in written["heartbeat"]["present"]["deeds"]] == ["recall"]
-    assert {"rhythm", "said_tokens", "untaken", "crossings", "heard"} <= set(written["heartbeat"])
+    assert {"rhythm", "said_tokens", "crossings", "heard"} <= set(written["heartbeat"])
+
+
+def test_dropped_paths_of_older_checkpoints_are_ignored() -> None:
+    heartbeat = heartbeat_of(**FULL)
+    written = orjson.loads(checkpoint_json(Checkpoint(cursor="think", state=heartbeat)))
+    written["heartbeat"]["untaken"] = ["memory_notes[0]"]
+    del written["heartbeat"]["reply"]["item_paths"]
+    read = read_checkpoint(
+        orjson.dumps(written), situation=heartbeat.situation, moment_of=lambda _: moment_of()
+    )
+    reply = read.state.reply_or_empty
+    assert reply.paths_of("concerns", reply.concerns) == ["concerns[0]"]
 
 
 def test_boundary_matches_of_older_checkpoints_are_read() -> None:

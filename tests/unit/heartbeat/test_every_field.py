@@ -26,7 +26,7 @@ from arbor.heartbeat.needs import (
     Service,
     SourceSearch,
 )
-from arbor.heartbeat.replies.reply import Intention, ProposedAction, Reply
+from arbor.heartbeat.replies.reply import REPLY_KEYS, Intention, ProposedAction, Reply
 from arbor.heartbeat.replies.round_trips import follow_up_text
 from arbor.heartbeat.results import ActionOutcome, action_result
 from arbor.heartbeat.state import HeartbeatState
@@ -119,9 +119,7 @@ def test_the_tables_name_every_action_and_field() -> None:
     for name, case in ACTION_CASES.items():
         untried = {param for action, param in UNTRIED if action == name}
         assert {*case.changed} | untried == {*ACTIONS[name].params.model_fields}, name
-    lists = {
-        key for key in Reply.model_fields if key not in ("thinking", "concerns", "curiosity", "resolved")
-    }
+    lists = {*REPLY_KEYS} - {"thinking", "concerns", "curiosity", "resolved"}
     assert set(PART_CASES) == lists
     for key, part in PART_CASES.items():
         untried = UNTRIED_FIELDS.get(key, set())

@@ -15,7 +15,7 @@ from tests.unit.heartbeat.replies.reply_checks import WHOLE, assert_parsed, drop
 def test_a_valid_reply_is_read_completely() -> None:
     parsed = parse_reply(json.dumps(WHOLE))
 
-    assert parsed.reply.model_dump(mode="json") == WHOLE
+    assert parsed.reply.model_dump(mode="json") == {**WHOLE, "item_paths": {}}
     assert (parsed.dropped, parsed.repairs) == ((), ())
 
 
@@ -268,6 +268,27 @@ def test_only_the_count_of_further_items_counts_others(number: int) -> None:
     assert listed[0].path == ""
     assert not any(item.counts_others for item in listed)
     assert last.counts_others
+
+
+def test_items_keep_their_paths_however_much_is_dropped() -> None:
+    action = {"action": "rest", "params": {}} | {f"key{number}": 1 for number in range(60)}
+    parsed = parse({"actions": [action], "new_goals": [7, "Sail"], "concerns": ["wind", 7, {}]})
+
+    assert "new_goals[0]" not in [item.path for item in parsed.dropped]
+    assert parsed.reply.item_paths == {"new_goals": ["new_goals[1]"]}
+
+
+def test_lists_of_dropped_items_have_no_paths() -> None:
+    met = [{}, "a boat"]
+    updates = [{"met": met}, {"goal_id": "g", "progress": 1, "met": met}, {"goal_id": "g", "met": met}]
+    reply = parse({"goal_updates": updates}).reply
+    completed, waiting = reply.goal_updates
+
+    assert reply.paths_of("goal_updates", reply.goal_updates) == ["goal_updates[1]", "goal_updates[2]"]
+    assert "goal_updates[0].met" not in reply.item_paths
+    # The goal is completed, so that nothing is left of the list.
+    assert reply.paths_of("goal_updates[1].met", completed.met) == []
+    assert reply.paths_of("goal_updates[2].met", waiting.met) == ["goal_updates[2].met[1]"]
 
 
 def test_a_single_item_over_a_limit_is_counted_in_the_singular() -> None:

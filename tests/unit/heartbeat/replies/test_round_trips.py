@@ -152,7 +152,7 @@ def test_all_turns_together_add_three_goals(before: int, wanted: int, count: int
     earlier = Reply(new_goals=[ProposedGoal(title=f"old {n}") for n in range(before)])
     reply = Reply(new_goals=[ProposedGoal(title=f"new {n}") for n in range(wanted)])
 
-    accepted, left = within_heartbeat(earlier, reply, dropped_paths=[])
+    accepted, left = within_heartbeat(earlier, reply)
 
     assert [goal.title for goal in accepted.new_goals] == [f"new {n}" for n in range(count)]
     assert [item.path for item in left] == dropped

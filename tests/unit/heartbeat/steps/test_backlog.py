@@ -83,11 +83,10 @@ def test_a_reply_plans_goals_and_lists_invalid_plans() -> None:
             Decomposition(goal_id=str(REEF.id), intentions=[step], dependencies=["a boat"], risk=0.3),
             Decomposition(goal_id=MISSING_ID, intentions=[step]),
             Decomposition(goal_id=str(goal_row("harbours").id), intentions=[step]),
-        ]
+        ],
+        item_paths={"decompositions": ["decompositions[1]", "decompositions[2]", "decompositions[3]"]},
     )
-    heartbeat, _ = run_with_backlog(
-        store_decompositions, heartbeat_of(reply=reply, dropped_paths=["decompositions[0]"]), backlog
-    )
+    heartbeat, _ = run_with_backlog(store_decompositions, heartbeat_of(reply=reply), backlog)
 
     assert changes_of(heartbeat) == [
         ("Chart the reef", "planned"),
@@ -306,8 +305,9 @@ def test_a_reply_adds_goals_and_lists_refused_ones() -> None:
     reply = Reply(
         new_goals=[ProposedGoal(title="Count the lamps"), ProposedGoal(title="Chart the reef")],
         goal_updates=[GoalUpdate(goal_id=MISSING_ID, progress=0.5)],
+        item_paths={"new_goals": ["new_goals[1]", "new_goals[2]"]},
     )
-    heartbeat, _ = run_with_backlog(goals, heartbeat_of(reply=reply, dropped_paths=["new_goals[0]"]), backlog)
+    heartbeat, _ = run_with_backlog(goals, heartbeat_of(reply=reply), backlog)
 
     assert changes_of(heartbeat) == [
         ("Count the lamps", "created"),

@@ -91,7 +91,7 @@ def test_an_item_that_matches_a_boundary_is_dropped_and_recorded() -> None:
     heartbeat = Answers().run(decide(heartbeat_of(reply=Reply(memory_notes=notes)))).state
 
     assert heartbeat.reply_or_empty.memory_notes == notes[1:]
-    assert heartbeat.dropped_paths == ["memory_notes[0]"]
+    assert heartbeat.reply_or_empty.item_paths == {"memory_notes": ["memory_notes[1]"]}
     (dropped,) = heartbeat.present.dropped
     assert dropped.path == "memory_notes[0]"
     assert "no_deception" in dropped.reason

@@ -44,7 +44,6 @@ def heartbeat_after_actions(**changes: Any) -> HeartbeatState:
         "asked_tokens": 100,
         "vectors": {"a note": [1.0], "ferries": [2.0]},
         "decisions": [RECALLED.decision],
-        "dropped_paths": ["memory_notes[1]"],
     }
     return heartbeat_of(**(values | changes))
 
@@ -63,12 +62,7 @@ def test_a_heartbeat_goes_on_with_the_results_of_its_actions() -> None:
     assert "9 energy left." in heartbeat.follow_up
     assert heartbeat.conversation_tokens > 100
     # The decisions of the round trip are cleared; its actions are recorded.
-    assert (heartbeat.reply, heartbeat.decisions, heartbeat.dropped_paths, heartbeat.action_records) == (
-        None,
-        [],
-        [],
-        [],
-    )
+    assert (heartbeat.reply, heartbeat.decisions, heartbeat.action_records) == (None, [], [])
     assert heartbeat.earlier.action_records == [RECALLED]
     assert heartbeat.earlier_reply is not None
     assert heartbeat.earlier_reply.thinking == "Who?"

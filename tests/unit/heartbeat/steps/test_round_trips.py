@@ -265,3 +265,11 @@ def test_later_turns_share_the_limit_of_new_goals() -> None:
     assert [item.title for item in heartbeat.reply_or_empty.new_goals] == ["goal 0"]
     assert [item.path for item in heartbeat.present.dropped] == ["a", "new_goals[1]"]
     assert heartbeat.round_trips == 2
+
+
+def test_a_left_over_goal_keeps_its_place_however_much_is_dropped() -> None:
+    earlier = Reply(new_goals=[ProposedGoal(title=title) for title in "abc"])
+    unknown = {f"key{number}": 1 for number in range(60)}
+    text = json.dumps({**REPLY, **unknown, "new_goals": [7, {"title": "d"}]})
+    heartbeat = parse(heartbeat_of(round_trip=2, reply_text=text, earlier_reply=earlier)).state
+    assert heartbeat.present.dropped[-1].path == "new_goals[1]"

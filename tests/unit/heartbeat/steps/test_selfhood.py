@@ -158,7 +158,8 @@ def test_an_insight_that_rests_on_a_memory_is_proposed(
 )
 def test_an_unsure_or_baseless_insight_is_dropped_with_its_reason(item: IdentityInsight, reason: str) -> None:
     answers = Answers({OwnMemories: frozenset({MEMORY})})
-    heartbeat = heartbeat_of(reply=Reply(identity_insights=[item]), dropped_paths=["identity_insights[0]"])
+    reply = Reply(identity_insights=[item], item_paths={"identity_insights": ["identity_insights[1]"]})
+    heartbeat = heartbeat_of(reply=reply)
     result = answers.run(identity_insights(heartbeat))
 
     (dropped,) = result.state.present.dropped
