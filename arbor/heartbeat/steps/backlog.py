@@ -113,9 +113,9 @@ def goals(heartbeat: HeartbeatState) -> Steps[HeartbeatState]:
     backlog: Backlog = yield OpenBacklog()
     editor = BacklogEditor(heartbeat, backlog)
     for result in tried:
-        editor.apply(f"actions[{result.index}].intent_id", editor.record_outcome, result)
+        editor.apply_result(editor.record_outcome, result)
     for result in blocked:
-        editor.apply(f"actions[{result.index}].intent_id", editor.release, result)
+        editor.apply_result(editor.release, result)
     for result in for_goals:
         editor.count_action(result)
     paths = reply.paths_of("new_goals", reply.new_goals)

@@ -44,6 +44,7 @@ class BacklogEditor:
     ) -> None:
         self._heartbeat = heartbeat
         self._reply = heartbeat.reply_or_empty
+        self._action_paths = _action_paths(heartbeat)
         self._backlog = backlog
         #: The goals for which this heartbeat is counted already.
         self._served = {change.goal_id for change in heartbeat.whole.goal_changes if change.kind in _SERVING}
@@ -59,6 +60,10 @@ class BacklogEditor:
         self._procedures = procedures
         self._changes: list[GoalChange] = []
         self._dropped: list[Dropped] = []
+
+    def apply_result(self, change: Callable[[ActionResult], None], result: ActionResult) -> None:
+        """Apply a change of the intent that an action names."""
+        self.apply(f"{self._action_paths[result.index]}.intent_id", change, result)
 
     def apply[T: BaseModel](self, path: str, change: Callable[[T], None], item: T) -> None:
         """Apply a change; a refused one is listed as dropped."""
@@ -111,7 +116,7 @@ class BacklogEditor:
             raise Invalid(fault)
         if result.goal_id and read_id(result.goal_id) != intent.goal_id:
             reason = f"the action carries out a step of the goal {intent.goal_id}, and counts for that one"
-            self._drop(f"actions[{result.index}].goal_id", result.goal_id, reason)
+            self._drop(f"{self._action_paths[result.index]}.goal_id", result.goal_id, reason)
         # An unknown outcome completes no step; the agent decides whether to try again.
         failed = result.outcome not in (ActionOutcome.SUCCESS, ActionOutcome.PARTIAL)
         unknown = result.action not in ACTIONS and not is_tool_action(result.action)
@@ -138,7 +143,7 @@ class BacklogEditor:
         try:
             goal = self._backlog.goal(str(result.goal_id))
         except NotFound as error:
-            self._drop(f"actions[{result.index}].goal_id", str(result.goal_id), str(error))
+            self._drop(f"{self._action_paths[result.index]}.goal_id", str(result.goal_id), str(error))
             return
         self._count_heartbeat(goal.id)
         self._worked_on.setdefault(goal.id, (goal, []))[1].append(result.action)
@@ -315,6 +320,16 @@ class BacklogEditor:
         self._changes.append(
             GoalChange(goal_id=goal_id, title=title, kind=GoalChangeKind.REFUSED, change=reason)
         )
+
+
+def _action_paths(heartbeat: HeartbeatState) -> dict[int, str]:
+    """Return the paths of this round trip's actions by their index; an approved action is not in the reply, and has its name."""
+    decisions = [record.decision for record in heartbeat.action_records]
+    proposed = [decision.index for decision in decisions if not decision.by_approval]
+    paths = heartbeat.reply_or_empty.paths_of("actions", proposed)
+    return dict(zip(proposed, paths, strict=True)) | {
+        decision.index: f"approved {decision.action}" for decision in decisions if decision.by_approval
+    }
 
 
 def _parts_of(reply: Reply, update: GoalUpdate, path: str) -> Iterator[tuple[str, GoalUpdate]]:

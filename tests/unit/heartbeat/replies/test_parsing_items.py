@@ -272,10 +272,10 @@ def test_only_the_count_of_further_items_counts_others(number: int) -> None:
 
 def test_items_keep_their_paths_however_much_is_dropped() -> None:
     action = {"action": "rest", "params": {}} | {f"key{number}": 1 for number in range(60)}
-    parsed = parse({"actions": [action], "new_goals": [7, "Sail"], "concerns": ["wind", 7, {}]})
+    parsed = parse({"actions": [7, action], "new_goals": [7, "Sail"], "concerns": ["wind", 7, {}]})
 
     assert "new_goals[0]" not in [item.path for item in parsed.dropped]
-    assert parsed.reply.item_paths == {"new_goals": ["new_goals[1]"]}
+    assert parsed.reply.item_paths == {"actions": ["actions[1]"], "new_goals": ["new_goals[1]"]}
 
 
 def test_lists_of_dropped_items_have_no_paths() -> None:

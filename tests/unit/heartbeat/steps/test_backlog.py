@@ -230,6 +230,25 @@ def test_actions_for_one_goal_count_as_one_progress() -> None:
     assert backlog.goal(REEF.id).effort == 1
 
 
+def test_the_paths_of_actions_are_those_of_their_own_reply() -> None:
+    intent = intent_row(REEF, "reflect")
+    approved, *proposed = [
+        action_record_of("recall", index=2, goal_id=MISSING_ID),
+        action_record_of("recall", index=3, goal_id=MISSING_ID),
+        action_record_of("recall", index=4, intent_id=str(intent.id)),
+    ]
+    approved = replace(approved, decision=approved.decision.model_copy(update={"by_approval": True}))
+    earlier = RoundTripRecord(action_records=[action_record_of("rest"), action_record_of("rest", index=1)])
+    reply = Reply(item_paths={"actions": ["actions[1]", "actions[2]"]})
+    heartbeat, _ = run_goals(approved, *proposed, intents=[intent], earlier=earlier, reply=reply)
+
+    assert [item.path for item in heartbeat.present.dropped] == [
+        "actions[2].intent_id",
+        "approved recall.goal_id",
+        "actions[1].goal_id",
+    ]
+
+
 def test_a_goal_that_an_earlier_turn_served_is_not_counted_again() -> None:
     before = GoalChange(goal_id=str(REEF.id), title=REEF.title, kind=GoalChangeKind.PROGRESSED, change="x")
     heartbeat, backlog = run_goals(
