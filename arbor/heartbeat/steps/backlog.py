@@ -98,7 +98,7 @@ def store_decompositions(heartbeat: HeartbeatState) -> Steps[HeartbeatState]:
     editor = BacklogEditor(heartbeat, backlog, procedures=procedures)
     paths = heartbeat.reply_or_empty.paths_of("decompositions", decompositions)
     for path, decomposition in zip(paths, decompositions, strict=True):
-        editor.apply(path, editor.decompose, decomposition)
+        editor.decompose(path, decomposition)
     return editor.result()
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
+from functools import partial
 from uuid import UUID
 
 from pydantic import BaseModel
@@ -154,8 +155,13 @@ class BacklogEditor:
         self._released.add(key)
         self._backlog.release_untried(intent_id, counted=key in self._heartbeat.counted)
 
-    def decompose(self, decomposition: Decomposition) -> None:
-        """Store a plan and commit its next steps."""
+    def decompose(self, path: str, decomposition: Decomposition) -> None:
+        """Store a plan and commit its next steps; a refused plan is listed as dropped."""
+        self.apply(path, partial(self._plan, path), decomposition)
+
+    def _plan(self, path: str, decomposition: Decomposition) -> None:
+        intentions = decomposition.intentions
+        step_paths = self._reply.paths_of(f"{path}.intentions", intentions)
         draft = PlanDraft(
             steps=[
                 StepDraft(
@@ -164,9 +170,9 @@ class BacklogEditor:
                     precondition=step.precondition or "",
                     postcondition=step.postcondition or "",
                     estimated_ticks=step.estimated_ticks,
-                    procedure_id=self._procedure(step.follows),
+                    procedure_id=self._procedure(f"{step_path}.follows", step.follows),
                 )
-                for step in decomposition.intentions
+                for step_path, step in zip(step_paths, intentions, strict=True)
             ],
             estimated_ticks=decomposition.estimated_ticks,
             estimated_cost=decomposition.estimated_cost,
@@ -181,11 +187,11 @@ class BacklogEditor:
         left_out = [name for name in draft.dependencies if name not in plan.dependencies]
         if left_out:
             reason = f"a plan depends on at most {MAX_DEPENDENCIES} things, and not on its own goal"
-            self._drop("decompositions.dependencies", "; ".join(left_out), reason)
+            self._drop(f"{path}.dependencies", "; ".join(left_out), reason)
         steps = "; ".join(f"{step.action}: {step.description}" for step in new_steps)
         self._record(goal, GoalChangeKind.PLANNED, steps)
 
-    def _procedure(self, named: str | None) -> UUID | None:
+    def _procedure(self, path: str, named: str | None) -> UUID | None:
         """Return the id of the procedure that a step follows; one that is not the agent's is listed as dropped."""
         if not named:
             return None
@@ -193,7 +199,7 @@ class BacklogEditor:
         if found in self._procedures:
             return found
         reason = "a step follows a procedural memory of yours, by its id; there is none with this one"
-        self._drop("decompositions.intentions.follows", named, reason)
+        self._drop(path, named, reason)
         return None
 
     def add(self, new: ProposedGoal) -> None:

@@ -186,7 +186,7 @@ def test_dependencies_that_a_plan_has_no_room_for_are_listed(
     run_replies(plan_for(reef, "one", dependencies=[f"boat {n}" for n in range(10)]))
     run_replies(plan_for(reef, "two", dependencies=["boat 3", "a rope", "a lamp"]))
     (dropped,) = last_done(agent).dropped
-    assert (dropped["path"], dropped["value"]) == ("decompositions.dependencies", "a rope; a lamp")
+    assert (dropped["path"], dropped["value"]) == ("decompositions[0].dependencies", "a rope; a lamp")
     with tenant_transaction(agent.tenant_id):
         assert Plan.objects.get(goal_id=reef.id).dependencies == [f"boat {n}" for n in range(10)]
 

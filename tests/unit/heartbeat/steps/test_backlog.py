@@ -11,6 +11,7 @@ from arbor.goals.backlog import Backlog
 from arbor.goals.intents import IntentStatus
 from arbor.goals.values import GoalState
 from arbor.heartbeat.decision import Decision, DecisionVerdict
+from arbor.heartbeat.needs import OpenBacklog, OwnMemories
 from arbor.heartbeat.replies.reply import Decomposition, GoalUpdate, Intention, ProposedGoal, Reply
 from arbor.heartbeat.results import ActionOutcome, GoalChange, GoalChangeKind, RoundTripRecord
 from arbor.heartbeat.state import HeartbeatState
@@ -18,6 +19,7 @@ from arbor.heartbeat.steps.backlog import goals, store_decompositions
 from arbor.values import replace
 from tests.unit.heartbeat.state_builders import (
     HEARTBEAT,
+    Answers,
     action_record_of,
     backlog_of,
     changes_of,
@@ -98,6 +100,22 @@ def test_a_reply_plans_goals_and_lists_invalid_plans() -> None:
     assert [item.path for item in heartbeat.present.dropped] == ["decompositions[2]", "decompositions[3]"]
     assert heartbeat.effects.backlog is backlog
     assert backlog.goal(REEF.id).effort == 1
+
+
+def test_a_dropped_procedure_of_a_plan_is_named_by_its_path() -> None:
+    step = Intention(action="recall", description="look it up", follows=MISSING_ID)
+    reply = Reply(
+        decompositions=[Decomposition(goal_id=str(REEF.id), intentions=[step])],
+        item_paths={
+            "decompositions": ["decompositions[1]"],
+            "decompositions[1].intentions": ["decompositions[1].intentions[2]"],
+        },
+    )
+    answers = Answers({OpenBacklog: backlog_of(goal_row("reef")), OwnMemories: frozenset()})
+    heartbeat = answers.run(store_decompositions(heartbeat_of(reply=reply))).state
+
+    (dropped,) = heartbeat.present.dropped
+    assert (dropped.path, dropped.value) == ("decompositions[1].intentions[2].follows", MISSING_ID)
 
 
 def test_a_refused_plan_counts_no_heartbeat() -> None:
