@@ -7,7 +7,7 @@ from typing import Any
 
 from arbor.goals.values import MAX_NEW_PER_HEARTBEAT
 from arbor.heartbeat.budgets import amount_text
-from arbor.heartbeat.replies.items import Dropped
+from arbor.heartbeat.replies.items import Dropped, places
 from arbor.heartbeat.replies.reply import REPLY_KEYS, Reply
 from arbor.heartbeat.results import ActionResult
 from arbor.heartbeat.situation import Situation
@@ -118,12 +118,23 @@ def within_heartbeat(earlier: Reply | None, reply: Reply) -> tuple[Reply, tuple[
 
 
 def merge_replies(earlier: Reply | None, reply: Reply) -> Reply:
-    """Return one reply with the lists of both in order and their thinking joined; the reply itself without an earlier one."""
+    """Return one reply with the lists of both in order and their thinking joined; the reply itself without an earlier one.
+
+    Each item keeps its path in its own reply; of lists within an item, no paths are kept.
+    """
     if earlier is None:
         return reply
-    merged: dict[str, Any] = {
-        name: [*getattr(earlier, name), *getattr(reply, name)] for name in REPLY_KEYS if name != "thinking"
-    }
+    merged: dict[str, Any] = {}
+    item_paths: dict[str, list[str]] = {}
+    for name in REPLY_KEYS:
+        if name == "thinking":
+            continue
+        before, after = getattr(earlier, name), getattr(reply, name)
+        merged[name] = [*before, *after]
+        paths = [*earlier.paths_of(name, before), *reply.paths_of(name, after)]
+        if paths != places(name, len(paths)):
+            item_paths[name] = paths
+    merged["item_paths"] = item_paths
     merged["thinking"] = "\n\n".join(filter(None, (earlier.thinking, reply.thinking)))
     # Both replies were validated, and `within_heartbeat` checks their common limit.
     return Reply.model_construct(**merged)

@@ -105,13 +105,13 @@ def feel(heartbeat: HeartbeatState) -> Steps[HeartbeatState]:
             heartbeat_number=situation.heartbeat_number, met=met, others=others, contact=before.contact
         )
         if refused:
+            # By identity: two notes may be equal.
+            reasons = {id(note): reason for note, reason in refused}
+            paths = reply.paths_of("peer_notes", reply.peer_notes)
             heartbeat = heartbeat.with_dropped(
-                Dropped(
-                    path=f"peer_notes[{reply.peer_notes.index(note)}]",
-                    value=note.model_dump_json(),
-                    reason=reason,
-                )
-                for note, reason in refused
+                Dropped(path=path, value=note.model_dump_json(), reason=reasons[id(note)])
+                for path, note in zip(paths, reply.peer_notes, strict=True)
+                if id(note) in reasons
             )
     heartbeat = heartbeat.with_state(
         drives=drives.to_json(),

@@ -144,6 +144,13 @@ def test_the_turns_are_merged_into_one_reply() -> None:
     assert Reply.model_validate(whole.model_dump(mode="json")) == whole
 
 
+def test_merged_items_keep_the_paths_of_their_own_replies() -> None:
+    first = Reply(concerns=["wind"], curiosity=["tides"], item_paths={"concerns": ["concerns[1]"]})
+    whole = merge_replies(first, Reply(concerns=["rain"], resolved=["x"]))
+    whole = merge_replies(whole, Reply(concerns=["fog"]))
+    assert whole.item_paths == {"concerns": ["concerns[1]", "concerns[0]", "concerns[0]"]}
+
+
 @pytest.mark.parametrize(
     ("before", "wanted", "count", "dropped"),
     [(0, 3, 3, []), (1, 2, 2, []), (2, 2, 1, ["new_goals[1]"]), (3, 2, 0, ["new_goals[0]", "new_goals[1]"])],

@@ -304,3 +304,14 @@ def test_an_unusable_peer_note_is_dropped_with_its_reason() -> None:
     )
     (dropped,) = heartbeat.present.dropped
     assert (dropped.path, dropped.reason) == ("peer_notes[1]", "Bo never wrote to you")
+
+
+def test_equal_peer_notes_are_named_by_their_own_paths() -> None:
+    first, second = note("Bo"), note("Bo")
+    heartbeat = run_feel(
+        refused_notes=[(second, "another note counts")],
+        reply=Reply(
+            peer_notes=[first, second], item_paths={"peer_notes": ["peer_notes[1]", "peer_notes[3]"]}
+        ),
+    )
+    assert [item.path for item in heartbeat.present.dropped] == ["peer_notes[3]"]
