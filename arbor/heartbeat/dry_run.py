@@ -117,7 +117,7 @@ class _Handler:
         notes = (
             f"wants {wanted}",
             *(f"mended: {repair}" for repair in parsed.repairs),
-            *(f"dropped {item.path}: {item.reason}" for item in parsed.dropped),
+            *(f"dropped {item.in_words}" for item in parsed.dropped),
         )
         return NodeResult(state={**context, "invalid_replies": 0, "replies_left": left}, changed=notes)
 

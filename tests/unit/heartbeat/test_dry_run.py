@@ -73,12 +73,13 @@ def test_the_run_follows_the_script(script: Script, exit_node: str, calls: int) 
 
 
 def test_a_scripted_reply_is_parsed_with_its_dropped_items() -> None:
-    reply = json.dumps({"thinking": "hm", "actions": ["rest"], "dreams": 1})
+    reply = json.dumps({"thinking": "hm", "actions": ["rest"], "dreams": 1}) + '{"actions": []}'
 
     (process,) = [step for step in run_script(Script(replies=[reply])).passed if step.node == "process"]
 
     assert process.changed[0] == "wants rest"
     assert any("dropped dreams: unknown key" in line for line in process.changed)
+    assert "dropped a further reply in the same text; one reply is read" in process.changed
 
 
 def test_a_preferred_edge_is_followed() -> None:
