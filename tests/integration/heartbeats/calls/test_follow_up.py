@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -364,6 +365,14 @@ def test_an_agent_without_a_model_asks_the_installations_tier(
         run_at_once(fleet, asker)
 
     assert models.asked == ["openai/deep", "openai/own"]
+
+
+def test_a_calls_page_shows_the_keys_of_the_reply_only(agent: Agent, fleet: Fleet, scripted: Script) -> None:
+    scripted(reply_of(concerns=[7, {}, "fog"]))
+    heartbeat = run_at_once(fleet, agent)
+    with tenant_transaction(agent.tenant_id):
+        shown = read_call(ExternalCall.objects.get(heartbeat_id=heartbeat.id), None)
+    assert json.loads(shown.parsed) == {"concerns": ["7", "fog"]}
 
 
 # --- Token shares --------------------------------------------------------------------------------------------
