@@ -131,6 +131,13 @@ def test_an_ended_inquiry_names_its_parameters_without_an_effect() -> None:
     assert record.result.summary.endswith("it is away; without effect: mood")
 
 
+def test_an_ended_inquiry_has_a_summary_of_one_line() -> None:
+    heartbeat = heartbeat_with_inquiries(inquiry_at_answer(question="How deep\n\nis the reef?"))
+    result = resume_inquiries(heartbeat, complete_call(REPLY | {"answer": "Eleven\nfathoms."}))
+    (ended,) = result.state.whole.results
+    assert ended.summary == "found out about “How deep is the reef?” from 2 pages: Eleven fathoms."
+
+
 def test_only_permitted_and_started_inquiries_are_pending() -> None:
     decisions = [
         decision_of("inquire_deep", question=QUESTION, queries=["a"]),
