@@ -46,7 +46,7 @@ _MODEL_STEPS = frozenset({CallPurpose.ANSWER.value, CallPurpose.APPRAISE.value})
 
 
 def inquire(decision: Decision) -> ActionResult:
-    return action_result(decision, ActionOutcome.UNKNOWN, f"looking up {decision.params['question']!r}")
+    return action_result(decision, ActionOutcome.UNKNOWN, f"looking up {quoted(decision.params['question'])}")
 
 
 def pending_work(decisions: Sequence[Decision], results: Sequence[ActionResult]) -> list[Inquiry]:

@@ -117,6 +117,7 @@ def test_an_inquiry_is_started_and_continued_by_its_step() -> None:
         (3, "How old?", "deep"),
     ]
     assert heartbeat.work[0].queries == ["reef depth"]
+    assert heartbeat.action_records[1].result.summary == "looking up “How deep?”"
     assert heartbeat.work_left == 2
     assert heartbeat.energy_end == 10.0 - sum(decision.cost for decision in decisions)
 
