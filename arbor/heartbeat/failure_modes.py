@@ -13,8 +13,8 @@ from arbor.agents.energy import REGENERATION
 from arbor.goals.goal_rules import EXHAUSTED_HEARTBEATS
 from arbor.heartbeat.situation import Notice, NoticeKind, percept_count
 from arbor.heartbeat.usage import BudgetLevel, NearestLimit
-from arbor.memory.text.keywords import DROPPED_PATH, NARRATIVE_FRAME
 from arbor.memory.text.lexical import STOP_WORDS, term_of
+from arbor.memory.text.narratives import DROPPED_PATH, NARRATIVE_FRAME
 from arbor.quotations import counted
 
 # Seed 004: 9.2 (hoarding), 9.3 (spam), 9.5 (worker failure).

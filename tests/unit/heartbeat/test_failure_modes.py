@@ -22,7 +22,7 @@ from arbor.heartbeat.results import ActionOutcome, ActionResult, GoalChange, Goa
 from arbor.heartbeat.situation import Mode, NoticeKind
 from arbor.heartbeat.steps.records import narrate
 from arbor.heartbeat.usage import BudgetLevel, NearestLimit
-from arbor.memory.text.keywords import NARRATIVE_FRAME
+from arbor.memory.text.narratives import NARRATIVE_FRAME
 from tests.unit.heartbeat.builders import percept, situation
 
 
