@@ -8,7 +8,7 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 
 from arbor.memory.text.lexical import STOP_WORDS, term_index, term_of, words_of
-from arbor.memory.text.narratives import DROPPED_PATH, NARRATIVE, NARRATIVE_FRAME
+from arbor.memory.text.narratives import NARRATIVE, NARRATIVE_FRAME, split_narrative
 
 #: The most keywords of a cluster, and the number of them in its name.
 MAX_KEYWORDS = 8
@@ -69,11 +69,11 @@ def default_name(words: Sequence[str]) -> str:
 
 def _forms(text: str) -> dict[str, Counter[str]]:
     """Return the words of a text by their common term, without stop words, short words, ids, and the paths and fixed phrases of narratives."""
-    frame, text = frozenset[str](), _ID.sub(" ", text[:READ_CHARACTERS])
+    frame, text = frozenset[str](), text[:READ_CHARACTERS]
     if NARRATIVE.match(text):
-        frame, text = NARRATIVE_FRAME, DROPPED_PATH.sub(" ", text)
+        frame, text = NARRATIVE_FRAME, split_narrative(text).matter
     words_by_term: dict[str, Counter[str]] = defaultdict(Counter)
-    for word in words_of(text):
+    for word in words_of(_ID.sub(" ", text)):
         short = word.isascii() and len(word) < _MIN_WORD_LENGTH
         if word not in STOP_WORDS and not short and any(map(str.isalpha, word)):
             words_by_term[term_of(word)][word] += 1
