@@ -171,7 +171,7 @@ REST = narrated_heartbeat("", ("rest", "rested"))
 PIERS = [
     narrated_heartbeat(
         f"Next is the {side} pier; I look it up and note how deep it is.",
-        ("recall", f"3 memories about '{side} pier': The {side} pier is {state}; it has {what}"),
+        ("recall", f"recalled 3 memories about “{side} pier”: The {side} pier is {state}; it has {what}"),
         ("remember", f"kept: The {side} pier is {deep} fathoms deep"),
         goal=f"the {side} pier is drawn",
     )
