@@ -60,7 +60,8 @@ _FRAME = (
 _ACTIONS = (
     rf"I (?:could not|tried and failed to|tried to)\b(?: (?:{_INFINITIVES})\b)?",
     r"I did nothing\.",
-    r"I looked around and saw (?:no|[\d,]+) pending percepts?",
+    # The second form is of stored narratives.
+    r"I looked around(?: and saw (?:no|[\d,]+) pending percepts?|: pending for the next heartbeat and shown: [\d,]+)",
     r"I reviewed the goals and found (?:no issue|[\d,]+ issues?)\b",
     r"I recalled (?:nothing|[\d,]+ memor(?:y|ies)) about\b",
     r"I found (?:nothing|[\d,]+ results?) about\b",

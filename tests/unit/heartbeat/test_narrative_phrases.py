@@ -17,9 +17,13 @@ from arbor.memory.text.narratives import split_narrative
 from tests.unit.heartbeat.builders import percept, situation
 
 RUN = "01a220c1-9c52-71b2-8478-f250d90b9e52"
-#: The summaries of each action that worked, also in part; the matter of all of them is fog, or a tool of mist.
+#: The summaries of each action that worked, also in part, today's and stored ones; the matter of all of them is fog.
 SUMMARIES = {
-    "observe": ["looked around and saw no pending percept", "looked around and saw 3 pending percepts"],
+    "observe": [
+        "looked around and saw no pending percept",
+        "looked around and saw 3 pending percepts",
+        "looked around: pending for the next heartbeat and shown: 3",
+    ],
     "review_goals": ["reviewed the goals and found no issue", "reviewed the goals and found 2 issues: fog"],
     "recall": [
         "recalled nothing about “fog”",
@@ -82,7 +86,7 @@ SUMMARIES = {
 REFUSALS = ["not done: fog", "not done: no grant of yours covers arbor://actions/execute/fog"]
 FAILURES = ["did not work: fog", "did not find out “fog”: fog", "mcp.fog.fog reports an error: fog"]
 PENDING = ["looking up “fog”", "calling mcp.fog.fog", "mcp.fog.fog may have run: fog"]
-#: The words of `mcp.fog.fog`, which is a name, and of an action's name that exists as a resource.
+#: The words that are no fixed phrases: those of the name `mcp.fog.fog`, too.
 MATTER = {"fog", "mcp"}
 
 
