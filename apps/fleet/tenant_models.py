@@ -98,6 +98,12 @@ def try_provider(*, tenant_id: UUID, provider: str) -> ProviderKey:
         return store_listed_models(provider=provider, listed=listed)
 
 
+def listed_in_words(row: ProviderKey) -> str:
+    """Return in words how many models a provider lists; the stored list ends at MAX_LISTED."""
+    least = "at least " if len(row.listed) >= MAX_LISTED else ""
+    return f"{least}{counted(len(row.listed), 'model')}"
+
+
 def disconnect_provider(*, tenant_id: UUID, provider: str, actor: str) -> ProviderKey:
     """Remove a tenant's key of a provider, and its default model if it cannot be called any more. Raises NotFound.
 
@@ -270,9 +276,3 @@ _SHORT_REQUEST = ModelRequest(
     max_tokens=16,
     temperature=1.0,
 )
-
-
-def listed_in_words(row: ProviderKey) -> str:
-    """Return the number of the models that a provider lists in words; the stored list ends at MAX_LISTED."""
-    least = "at least " if len(row.listed) >= MAX_LISTED else ""
-    return f"{least}{counted(len(row.listed), 'model')}"
