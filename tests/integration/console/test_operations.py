@@ -90,7 +90,9 @@ def test_figures_say_where_their_counting_ended(
 ) -> None:
     assert "0+</dd>" not in text_of(root)
     monkeypatch.setattr(operations.OperationsPage, "health_counted", 0)
-    assert "0+</dd>" in text_of(root)
+    text = text_of(root)
+    assert "0+</dd>" in text
+    assert 'agents whose daily forgetting is late</dt><dd class="ar-num">0</dd>' in text
 
 
 def test_commands_of_remedies_are_written_as_code() -> None:
