@@ -99,6 +99,9 @@ def counted(number: int, noun: str, plural: str = "") -> str:
     return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"
 
 
-def bounded(number: int, limit: int) -> str:
-    """Return a count that stops at a limit as text: `99`, `100 or more`."""
-    return f"{number:,}{' or more' if number >= limit else ''}"
+def bounded(number: int, limit: int, *, of: int | None = None) -> str:
+    """Return a count that stops at a limit as text: `99`, `100 or more`.
+
+    The count of a part of the rows stops where the count `of` all of them does.
+    """
+    return f"{number:,}{' or more' if (number if of is None else of) >= limit else ''}"
