@@ -224,9 +224,19 @@ class OutboxFigures:
     failed: int
 
     @property
+    def waiting_in_words(self) -> str:
+        """Return the number of unsent messages as text, with "or more" where counting stopped."""
+        return f"{bounded(self.waiting, MAX_COUNTED)} waiting"
+
+    @property
+    def failed_in_words(self) -> str:
+        """Return the number of failed messages as text, with "or more" where counting stopped."""
+        return f"{bounded(self.failed, MAX_COUNTED)} failed"
+
+    @property
     def in_words(self) -> str:
-        """Return the counts as text, each with "or more" where it stopped."""
-        return f"{bounded(self.waiting, MAX_COUNTED)} waiting, {bounded(self.failed, MAX_COUNTED)} failed"
+        """Return both counts as text."""
+        return f"{self.waiting_in_words}, {self.failed_in_words}"
 
 
 def outbox_figures(*, agent_id: UUID | None = None) -> OutboxFigures:
