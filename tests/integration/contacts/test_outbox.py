@@ -103,7 +103,7 @@ def test_an_agent_that_names_itself_reaches_only_its_namesake(agent: Agent, tena
     assert [row.target for row in rows] == ["", str(namesake.id)]
 
 
-def test_a_public_message_to_an_agent_that_was_stopped_meanwhile_fails(
+def test_a_public_message_to_an_agent_stopped_meanwhile_fails(
     agent: Agent, tenant: Tenant, messages: list[TaskMessage]
 ) -> None:
     peer = make_agent(tenant, "Old Tom")
