@@ -11,11 +11,11 @@ from typing import NamedTuple
 
 from arbor.agents.energy import REGENERATION
 from arbor.goals.goal_rules import EXHAUSTED_HEARTBEATS
-from arbor.heartbeat.situation import Notice, NoticeKind, percept_count
+from arbor.heartbeat.situation import PERCEPTS_COUNTED, Notice, NoticeKind
 from arbor.heartbeat.usage import BudgetLevel, NearestLimit
 from arbor.memory.text.lexical import STOP_WORDS, term_of
 from arbor.memory.text.narratives import DROPPED_PATH, NARRATIVE_FRAME, split_narrative
-from arbor.quotations import counted
+from arbor.quotations import bounded, counted
 
 # Seed 004: 9.2 (hoarding), 9.3 (spam), 9.5 (worker failure).
 HEARTBEATS_WATCHED = 24
@@ -160,7 +160,7 @@ def _problems_of_work(recent: RecentActivity) -> Iterator[tuple[NoticeKind, str]
         yield NoticeKind.INVALID_REPLIES, text
     waiting = []
     if recent.waiting_percepts >= WAITING_PERCEPTS:
-        waiting.append(f"{percept_count(recent.waiting_percepts)} percepts")
+        waiting.append(f"{bounded(recent.waiting_percepts, PERCEPTS_COUNTED)} percepts")
     if recent.pending_intents >= PENDING_INTENTS:
         waiting.append(f"{recent.pending_intents} intents")
     if waiting:
