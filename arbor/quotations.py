@@ -99,6 +99,21 @@ def counted(number: int, noun: str, plural: str = "") -> str:
     return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"
 
 
-def bounded(number: int, limit: int) -> str:
-    """Return a count that stops at a limit as text: `99`, `100 or more`."""
-    return f"{number:,}{' or more' if number >= limit else ''}"
+def bounded(number: int, limit: int, *, of: int | None = None) -> str:
+    """Return a count that stops at a limit as text: `99`, `100 or more`.
+
+    The count of a part of the rows stops where the count `of` all of them does.
+    """
+    return f"{number:,}{' or more' if (number if of is None else of) >= limit else ''}"
+
+
+def bounded_noun(number: int, limit: int, noun: str, plural: str = "") -> str:
+    """Return a count that stops at a limit with its noun: `1 goal`, `100 or more goals`."""
+    if number < limit:
+        return counted(number, noun, plural)
+    return f"{bounded(number, limit)} {plural or f'{noun}s'}"
+
+
+def bounded_figure(number: int, limit: int) -> str:
+    """Return a count that stops at a limit as text of a cell or badge: `99`, `100+`."""
+    return f"{number:,}{'+' if number >= limit else ''}"

@@ -82,7 +82,7 @@ def begin_request(request: RequestKey) -> bool:
     return rows.filter(id=made[0].id).exists()
 
 
-def store_response(request: RequestKey, response: StoredResponse) -> None:
+def store_response(request: RequestKey, *, response: StoredResponse) -> None:
     """Store the response of a request; its body is empty if it had a secret."""
     IdempotentRequest.objects.update_or_create(
         tenant_id=current_tenant(),

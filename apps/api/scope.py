@@ -96,7 +96,7 @@ def _execute_once_by_lock(
     if known is not None:
         return _replay_response(known)
     result = execute()
-    store_response(key, _response_of(operation, result))
+    store_response(key, response=_response_of(operation, result))
     return result
 
 
@@ -118,7 +118,7 @@ def _execute_once_by_row(
             forget_request(key)
         raise
     with tenant_transaction(tenant_id):
-        store_response(key, _response_of(operation, result))
+        store_response(key, response=_response_of(operation, result))
     return result
 
 

@@ -61,7 +61,7 @@ class ExternalCall(TenantRow):
     #: Failed tries of a maintenance call, and the earliest time of the next; empty: at once.
     failures = models.PositiveSmallIntegerField(db_default=0)
     due_at = models.DateTimeField(null=True)
-    #: The lease of its worker, or of its message.
+    #: The end of its worker's lease; of a pending maintenance call, the time until which a worker should have claimed the call.
     lease_until = models.DateTimeField(null=True)
     requested_at = models.DateTimeField()
     started_at = models.DateTimeField(null=True)

@@ -16,7 +16,7 @@ from arbor.agents.lifecycle import AgentStatus
 from arbor.authority.approvals import ApprovalStatus
 from arbor.contacts.values import DeliveryStatus
 from arbor.memory.maintenance.health import HealthState
-from arbor.quotations import counted
+from arbor.quotations import bounded, bounded_noun, counted
 
 #: Findings about maintenance that the first page shows.
 FINDINGS_SHOWN = 4
@@ -81,14 +81,14 @@ def _alarms_of_agents(fleet: FleetPage) -> Iterator[Alarm]:
     if undelivered := fleet.outbox.failed:
         yield Alarm(
             tone="bad",
-            title=f"{_counted(undelivered, MAX_COUNTED, 'message')} of agents did not arrive",
+            title=f"{bounded_noun(undelivered, MAX_COUNTED, 'message')} of agents did not arrive",
             text="The outbox shows the reasons; messages can be retried or withdrawn there.",
             address=_list_of("contacts_outboxmessage", DeliveryStatus.FAILED),
         )
     if suspended := fleet.suspended_tools:
         yield Alarm(
             tone="warn",
-            title=f"{_counted(suspended, fleet.sample, 'tool is', 'tools are')} suspended",
+            title=f"{bounded_noun(suspended, fleet.sample, 'tool is', 'tools are')} suspended",
             text="Their servers have changed or removed them since they were allowed. Look at them, and allow or withdraw them.",
             commands=("arbor tool list", "arbor tool show SERVER.NAME"),
             address=_list_of("tools_tool"),
@@ -96,18 +96,18 @@ def _alarms_of_agents(fleet: FleetPage) -> Iterator[Alarm]:
     if undecided := fleet.undecided:
         yield Alarm(
             tone="warn",
-            title=f"{_counted(undecided, fleet.sample, 'request')} for approval expired without a decision",
+            title=f"{bounded_noun(undecided, fleet.sample, 'request')} for approval expired without a decision",
             text="In the last 24 hours. The actions were not executed; their agents may ask again.",
             commands=("arbor approval list --all",),
             address=_list_of("authority_actionapproval", ApprovalStatus.EXPIRED),
         )
     if fleet.low_budget:
         # The halted agents are among those that were counted.
-        halted_shown = f"{fleet.halted:,}{'+' if fleet.low_budget >= fleet.sample else ''}"
+        halted_shown = bounded(fleet.halted, fleet.sample, of=fleet.low_budget)
         halted = f", and {halted_shown} of them nothing until tomorrow" if fleet.halted else ""
         yield Alarm(
             tone="bad" if fleet.halted else "warn",
-            title=f"The day's budget of {_counted(fleet.low_budget, fleet.sample, 'agent')} runs low",
+            title=f"The day's budget of {bounded_noun(fleet.low_budget, fleet.sample, 'agent')} runs low",
             text=f"They do less{halted}. Their pages show what they have used.",
             commands=("arbor agent policy set NAME --daily-usd …", "arbor tenant limit SLUG --usd …"),
             address=reverse("admin:model-usage"),
@@ -121,16 +121,6 @@ def _alarms_of_agents(fleet: FleetPage) -> Iterator[Alarm]:
             text=f"{sample} the last 24 hours. Their pages show the reasons.",
             address=_list_of("heartbeats_heartbeat", HeartbeatStatus.FAILED),
         )
-
-
-def _shown(count: int, limit: int) -> str:
-    """Return a count that stops at a limit as text, such as "20,000+"."""
-    return f"{count:,}{'+' if count >= limit else ''}"
-
-
-def _counted(count: int, limit: int, noun: str, plural: str = "") -> str:
-    """Return a count that stops at a limit with its noun, such as "20,000+ messages"."""
-    return f"{_shown(count, limit)} {counted(count, noun, plural).partition(' ')[2]}"
 
 
 def _list_of(model: str, status: str = "") -> str:

@@ -9,6 +9,7 @@ from apps.authority.services.approvals import waiting_to_count
 from apps.console.access import access_of
 from apps.contacts.services.inbox import COUNTED_AT_MOST, unread_to_count
 from apps.tenants.models import Tenant
+from arbor.quotations import bounded_figure
 
 
 class RowCount(Subquery):
@@ -40,5 +41,5 @@ def badges_of(request: HttpRequest) -> dict[str, str]:
 
 
 def shown_count(count: int) -> str:
-    """Return a count up to COUNTED_AT_MOST as text, such as "99+"; empty for 0."""
-    return f"{count - 1}+" if count == COUNTED_AT_MOST else str(count) if count else ""
+    """Return a count up to COUNTED_AT_MOST as text, such as "100+"; empty for 0."""
+    return bounded_figure(count, COUNTED_AT_MOST) if count else ""

@@ -62,8 +62,9 @@ class RateLimitMiddleware:
 
 
 def _refuse(request: HttpRequest, *, kind: str, most: int, wait: int) -> HttpResponse:
+    verb = "open" if kind == "page" else "carry out"
     message = (
-        f"a person may have at most {counted(most, kind)} a minute, a tenant {most * PEOPLE_PER_TENANT:,};"
+        f"a person may {verb} {counted(most, kind)} a minute, a tenant {most * PEOPLE_PER_TENANT:,};"
         f" try again in {wait} s"
     )
     response = render(request, "console/refused.html", {"message": message}, status=429)

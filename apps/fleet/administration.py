@@ -43,7 +43,7 @@ def resume_tenant(*, slug: str, actor: str) -> Tenant:
     return _set_status(slug, TenantStatus.ACTIVE, f"resumed tenant {slug}", actor)
 
 
-def limit_tenant(*, slug: str, limits: Mapping[str, int | Decimal | None], actor: str) -> Tenant:
+def limit_tenant(*, slug: str, limits: Mapping[str, float | Decimal | None], actor: str) -> Tenant:
     """Change a tenant's daily limits (UTC); None is no limit. Agents halted by a lower limit resume.
 
     `limits` are daily_heartbeats, daily_tokens, daily_usd; unnamed ones stay. Raises NotFound, Invalid.

@@ -44,16 +44,20 @@ WHERE s.tenant_id = %(tenant)s AND NOT s.in_flight AND s.next_due_at > now() + s
 _SPREAD = 0.05
 
 
-def check_daily_limits(limits: Mapping[str, int | Decimal | None]) -> None:
+def check_daily_limits(limits: Mapping[str, float | Decimal | None]) -> None:
     """Raise Invalid for an unknown name, and unless each daily limit is None, or from 0 to its largest value, with at most DECIMALS decimals."""
     for name, limit in limits.items():
         if name not in LIMITS:
             raise Invalid(f"daily limits are {', '.join(LIMITS)}, got {name!r}")
         unit, largest = LIMITS[name]
-        if limit is not None and not (Decimal(limit).is_finite() and 0 <= limit <= largest):
+        if limit is None:
+            continue
+        # By its digits: as a binary fraction, a float such as 0.1 has many decimals.
+        exact = Decimal(str(limit))
+        if not (exact.is_finite() and 0 <= exact <= largest):
             raise Invalid(f"a limit of {unit} a day is 0 to {largest:,}, or none, got {limit}")
         # A finer limit would be rounded, perhaps to 0, which permits nothing.
-        if limit is not None and round(Decimal(limit), DECIMALS) != limit:
+        if round(exact, DECIMALS) != exact:
             raise Invalid(f"a limit of {unit} a day has at most {DECIMALS} decimals, got {limit}")
 
 

@@ -1,4 +1,4 @@
-"""Saved seeds: whole agents as they were before a change, or when they were destroyed."""
+"""Saved seeds: whole agents as they were on request, before a change or at their destruction, and uploaded ones."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ from arbor.models.breaker import Breakers
 from arbor.models.handles import Handle, Provider, is_reflex
 from arbor.models.ports import CallPurpose, ModelRequest, PromptMessage
 from arbor.models.retry import RetryPolicy
-from arbor.quotations import counted
+from arbor.quotations import bounded_noun, counted
 
 #: Seconds that a person waits for a provider's answer to one request.
 TRIAL_DEADLINE_S = 10.0
@@ -96,6 +96,11 @@ def try_provider(*, tenant_id: UUID, provider: str) -> ProviderKey:
         listed = _try(own.provider, credentials, base_url=own.base_url, handle="")
     with tenant_transaction(tenant_id):
         return store_listed_models(provider=provider, listed=listed)
+
+
+def listed_in_words(row: ProviderKey) -> str:
+    """Return in words how many models a provider lists; the stored list ends at MAX_LISTED."""
+    return bounded_noun(len(row.listed), MAX_LISTED, "model")
 
 
 def disconnect_provider(*, tenant_id: UUID, provider: str, actor: str) -> ProviderKey:
@@ -270,9 +275,3 @@ _SHORT_REQUEST = ModelRequest(
     max_tokens=16,
     temperature=1.0,
 )
-
-
-def listed_in_words(row: ProviderKey) -> str:
-    """Return the number of the models that a provider lists in words; the stored list ends at MAX_LISTED."""
-    least = "at least " if len(row.listed) >= MAX_LISTED else ""
-    return f"{least}{counted(len(row.listed), 'model')}"

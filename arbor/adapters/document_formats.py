@@ -122,7 +122,8 @@ def _title_of(events: Iterator[yaml.Event]) -> str:
         if depth == 1 and isinstance(event, yaml.NodeEvent):
             scalar = event.value if isinstance(event, yaml.ScalarEvent) else ""
             if is_title:
-                return "" if scalar in _YAML_NULLS else scalar
+                is_null = scalar in _YAML_NULLS and not getattr(event, "style", "")
+                return "" if is_null else scalar
             is_title, is_key = is_key and scalar == "title", not is_key
         if isinstance(event, yaml.CollectionStartEvent):
             if depth == 0 and not isinstance(event, yaml.MappingStartEvent):

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 import time
-from collections.abc import Generator, Hashable, Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -69,9 +70,10 @@ class ApiEndpoint:
             return "its address"
 
     @property
-    def account(self) -> Hashable:
-        """Return a value that is equal for endpoints with the same key and headers; its text does not show the key."""
-        return self.auth and self.auth.secret, frozenset(self.headers.items())
+    def account(self) -> str:
+        """Return a digest that is equal for endpoints with the same key and headers."""
+        key = self.auth.secret.get_secret_value() if self.auth else None
+        return hashlib.sha256(repr((key, sorted(self.headers.items()))).encode()).hexdigest()
 
     def scrub(self, text: str) -> str:
         """Put a text on one line, without keys, cut to the length of a quotation."""

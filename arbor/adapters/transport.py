@@ -271,8 +271,9 @@ def _proxy_for(origin: Origin) -> httpcore.Proxy | None:
         return None
     try:
         proxy = httpx.Proxy(url if "://" in url else f"http://{url}")
-    except (ValueError, httpx.InvalidURL) as error:
-        raise _proxy_error(scheme) from error
+    except (ValueError, httpx.InvalidURL):
+        # Their texts may quote a part of the password.
+        raise _proxy_error(scheme) from None
     if proxy.url.scheme not in _PROXY_SCHEMES or not proxy.url.host:
         raise _proxy_error(scheme)
     return httpcore.Proxy(url=str(proxy.url), auth=proxy.raw_auth, headers=proxy.headers.raw)

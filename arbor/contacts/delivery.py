@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -56,7 +57,10 @@ def possible_names(text: str) -> tuple[tuple[str, ...], ...]:
     return tuple(names)
 
 
-def mentioned_ids(text: str, known: dict[str, str]) -> tuple[str, ...]:
-    """Return the ids of the mentioned agents, at most `MAX_MENTIONS`, each once, in order; `known` maps names in lower case to ids."""
+def mentioned_ids(text: str, known: Mapping[str, str | None]) -> tuple[str, ...]:
+    """Return the ids of the mentioned agents, at most `MAX_MENTIONS`, each once, in order.
+
+    `known` maps names in lower case to ids; None: the name of an agent that is not written to.
+    """
     ids = (next((known[name] for name in names if name in known), None) for names in possible_names(text))
     return tuple(dict.fromkeys(agent_id for agent_id in ids if agent_id is not None))[:MAX_MENTIONS]

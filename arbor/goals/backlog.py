@@ -61,7 +61,9 @@ class Backlog:
         self._log = ChangeLog()
         self._commitments = Commitments(agent_id, rows, self._log, now)
         self._steps = Steps(agent_id, rows, self._log, self._commitments, now)
-        self._endings = Endings(agent_id, rows, self._log, self._steps, now, by_person=heartbeat_id is None)
+        self._endings = Endings(
+            agent_id, rows, self._log, self._steps, now, outside_heartbeat=heartbeat_id is None
+        )
 
     @property
     def counts(self) -> BacklogCounts:
@@ -207,7 +209,7 @@ class Backlog:
         before = goal.parent_id
         goal.parent_id = parent.id if parent else None
         self._touch(goal)
-        self._endings.remove_from_parent(before)
+        self._endings.update_former_parent(before)
         self._endings.update_parents(goal)
         return goal
 

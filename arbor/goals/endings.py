@@ -15,7 +15,10 @@ from arbor.quotations import counted
 
 
 class Endings:
-    """Closes goals of one backlog, in memory. `by_person`: a person closes them, and the agent is notified."""
+    """Closes goals of one backlog, in memory.
+
+    `outside_heartbeat`: a person or a workflow closes them, and the agent is notified.
+    """
 
     def __init__(
         self,
@@ -25,20 +28,20 @@ class Endings:
         steps: Steps,
         now: datetime,
         *,
-        by_person: bool,
+        outside_heartbeat: bool,
     ) -> None:
         self._agent_id = agent_id
         self._rows = rows
         self._log = log
         self._steps = steps
         self._now = now
-        self._by_person = by_person
+        self._outside_heartbeat = outside_heartbeat
         self.reached: list[GoalRow] = []
 
     def close(self, goal: GoalRow, reason: str, *, by_rule: bool = False, closer: str = "a person") -> None:
         """Abandon the plans and steps of a closed goal, record its satisfaction, and update its parent.
 
-        A goal that a rule closes was neither completed nor abandoned, so it has no satisfaction. Without a closer, the
+        A goal that a rule closes has no satisfaction: the agent neither reached it nor gave it up. Without a closer, the
         agent is not notified.
         """
         if not by_rule:
@@ -50,7 +53,7 @@ class Endings:
         self._unblock_others(goal)
         dropped = self._steps.drop(goal)
         self._steps.free_steps(goal)
-        if self._by_person and closer:
+        if self._outside_heartbeat and closer:
             why = f": {goal.abandonment_reason.rstrip('.')}" if goal.abandonment_reason else ""
             count = counted(dropped, "open step towards it was", "open steps towards it were")
             steps = f" {count} dropped." if dropped else ""
@@ -61,9 +64,9 @@ class Endings:
         """Update the goals above a changed goal."""
         self._update_parent(goal.parent_id)
 
-    def remove_from_parent(self, goal_id: UUID | None) -> None:
+    def update_former_parent(self, parent_id: UUID | None) -> None:
         """Recompute a goal from its remaining parts after a part was moved out."""
-        self._update_parent(goal_id, fraction_if_none=0.0)
+        self._update_parent(parent_id, fraction_if_none=0.0)
 
     def children(self, parent: GoalRow) -> list[ChildGoal]:
         """Return a goal's parts, closed ones included."""

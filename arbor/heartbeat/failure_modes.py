@@ -11,11 +11,11 @@ from typing import NamedTuple
 
 from arbor.agents.energy import REGENERATION
 from arbor.goals.goal_rules import EXHAUSTED_HEARTBEATS
-from arbor.heartbeat.situation import Notice, NoticeKind, percept_count
+from arbor.heartbeat.situation import PERCEPTS_COUNTED, Notice, NoticeKind
 from arbor.heartbeat.usage import BudgetLevel, NearestLimit
-from arbor.memory.text.keywords import DROPPED_PATH, NARRATIVE_FRAME
 from arbor.memory.text.lexical import STOP_WORDS, term_of
-from arbor.quotations import counted
+from arbor.memory.text.narratives import DROPPED_PATH, NARRATIVE_FRAME, split_narrative
+from arbor.quotations import bounded, counted
 
 # Seed 004: 9.2 (hoarding), 9.3 (spam), 9.5 (worker failure).
 HEARTBEATS_WATCHED = 24
@@ -52,6 +52,14 @@ _DONE_AT_LEVEL = {
     BudgetLevel.END_TIMES: "only users who wait are answered",
     BudgetLevel.HALT: "nothing is done before the next day",
 }
+
+
+class NarrativeWords(NamedTuple):
+    """The words of a narrative: all, and those of its matter; and what the agent did, in fixed phrases."""
+
+    words: frozenset[str]
+    matter: frozenset[str]
+    actions: frozenset[str]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -152,7 +160,7 @@ def _problems_of_work(recent: RecentActivity) -> Iterator[tuple[NoticeKind, str]
         yield NoticeKind.INVALID_REPLIES, text
     waiting = []
     if recent.waiting_percepts >= WAITING_PERCEPTS:
-        waiting.append(f"{percept_count(recent.waiting_percepts)} percepts")
+        waiting.append(f"{bounded(recent.waiting_percepts, PERCEPTS_COUNTED)} percepts")
     if recent.pending_intents >= PENDING_INTENTS:
         waiting.append(f"{recent.pending_intents} intents")
     if waiting:
@@ -198,7 +206,7 @@ def _loop(heartbeats: Sequence[RecentHeartbeat]) -> str:
         about = f"You have turned to “{shared[0]}” in {shared[1]} of your last {len(latest)} heartbeats."
     else:
         about = _same_story(
-            [distinct_words(heartbeat.narrative) for heartbeat in latest if heartbeat.narrative]
+            [words_of_narrative(heartbeat.narrative) for heartbeat in latest if heartbeat.narrative]
         )
     return f"{about} What else might deserve attention?" if about else ""
 
@@ -234,7 +242,7 @@ def _shared_topic(latest: Sequence[RecentHeartbeat]) -> tuple[str, int] | None:
     return (latest[0].topics[counts.index(most)], most) if most >= HEARTBEATS_OF_A_TOPIC else None
 
 
-def _same_story(narratives: Sequence[frozenset[str]]) -> str:
+def _same_story(narratives: Sequence[NarrativeWords]) -> str:
     """Return a sentence about repeated narratives, given latest first; empty if they differ."""
     run_length = 1
     for later, earlier in itertools.pairwise(narratives):
@@ -251,26 +259,38 @@ def _same_story(narratives: Sequence[frozenset[str]]) -> str:
     return f"Your last {len(narratives)} heartbeats went back and forth between the same." if in_turn else ""
 
 
-def are_alike(first: frozenset[str], second: frozenset[str]) -> bool:
-    """Return whether two narratives, as sets of words, are nearly the same."""
+def are_alike(first: NarrativeWords, second: NarrativeWords) -> bool:
+    """Return whether two narratives are nearly the same."""
     # Most narratives differ in their words, and words are cheaper to compare than stems.
-    if similarity(first, second) < WORDS_ALIKE:
+    if similarity(first.words, second.words) < WORDS_ALIKE:
         return first == second
-    stems, others = stems_of(first) - NARRATIVE_FRAME, stems_of(second) - NARRATIVE_FRAME
-    # Without a thought or an action, narratives are nothing but fixed phrases.
-    return stems == others or similarity(stems, others) >= SAME_STORY
+    stems, others = stems_of(first.matter) - NARRATIVE_FRAME, stems_of(second.matter) - NARRATIVE_FRAME
+    if not stems and not others:
+        # Narratives without a thought or a found text are nothing but fixed phrases.
+        return first.actions == second.actions
+    return similarity(stems, others) >= SAME_STORY
 
 
-def distinct_words(text: str) -> frozenset[str]:
-    """Return the distinct words of the beginning of a text, without numbers, such as that of the heartbeat, and paths of dropped items."""
+def words_of_narrative(text: str) -> NarrativeWords:
+    """Return the words that narratives are compared by."""
     # The cache contains no more of a text than is compared.
-    return _distinct_words(text[:_COMPARED_CHARACTERS])
+    return _words_of_narrative(text[:_COMPARED_CHARACTERS])
 
 
 # A narrative is compared with those of the next heartbeats.
 @lru_cache(maxsize=2_000)
-def _distinct_words(text: str) -> frozenset[str]:
-    return frozenset(_WORD.findall(DROPPED_PATH.sub(" ", text).casefold()))
+def _words_of_narrative(text: str) -> NarrativeWords:
+    matter, actions = split_narrative(text)
+    return NarrativeWords(_words_in(DROPPED_PATH.sub(" ", text)), _words_in(matter), actions)
+
+
+def distinct_words(text: str) -> frozenset[str]:
+    """Return the distinct words of the beginning of a text, without numbers."""
+    return _words_in(text[:_COMPARED_CHARACTERS])
+
+
+def _words_in(text: str) -> frozenset[str]:
+    return frozenset(_WORD.findall(text.casefold()))
 
 
 @lru_cache(maxsize=1_000)

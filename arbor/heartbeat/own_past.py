@@ -10,7 +10,7 @@ from collections.abc import Generator, Iterator, Sequence
 from typing import Any
 from uuid import UUID
 
-from arbor.heartbeat.failure_modes import are_alike, distinct_words
+from arbor.heartbeat.failure_modes import are_alike, words_of_narrative
 from arbor.heartbeat.situation import Situation
 from arbor.heartbeat.state import HeartbeatState
 from arbor.memory.recall.recall_request import (
@@ -80,11 +80,11 @@ def _own_heartbeats(found: Sequence[Recalled], *, most: int, situation: Situatio
     narratives = [memory for memory in found if memory.session == HEARTBEATS_SESSION]
     if not narratives:
         return
-    known = [distinct_words(memory.content) for memory in situation.recent]
+    known = [words_of_narrative(memory.content) for memory in situation.recent]
     if situation.last_heartbeat is not None:
-        known.append(distinct_words(situation.last_heartbeat.narrative))
+        known.append(words_of_narrative(situation.last_heartbeat.narrative))
     for memory in narratives:
-        words = distinct_words(memory.content)
+        words = words_of_narrative(memory.content)
         if not any(are_alike(words, other) for other in known):
             known.append(words)
             yield memory.id

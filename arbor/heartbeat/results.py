@@ -63,13 +63,13 @@ def is_effort(result: ActionResult) -> bool:
     return bool(result.cost) or result.action not in ALWAYS_FREE
 
 
-def with_ignored(decision: Decision, summary: str) -> str:
-    """Return the summary of an action that ran, with the names of its parameters that had no effect."""
-    if not decision.ignored or not decision.runs:
-        return summary
-    names = [shorten(name, IGNORED_LENGTH) for name in decision.ignored[:MAX_IGNORED]]
-    more = len(decision.ignored) - len(names)
-    return f"{summary}; without effect: {', '.join(names)}{f' and {more} more' if more else ''}"
+def result_summary(decision: Decision, summary: str) -> str:
+    """Return the summary of an action on one line, and of one that ran with the names of its parameters that had no effect."""
+    if decision.ignored and decision.runs:
+        names = [shorten(name, IGNORED_LENGTH) for name in decision.ignored[:MAX_IGNORED]]
+        more = len(decision.ignored) - len(names)
+        summary = f"{summary}; without effect: {', '.join(names)}{f' and {more} more' if more else ''}"
+    return " ".join(summary.split())
 
 
 def action_result(
@@ -84,7 +84,7 @@ def action_result(
         index=decision.index,
         action=decision.action,
         outcome=outcome,
-        summary=with_ignored(decision, summary),
+        summary=result_summary(decision, summary),
         cost=decision.cost,
         memory_ids=[str(memory_id) for memory_id in memory_ids],
         goal_id=decision.goal_id,

@@ -52,11 +52,6 @@ WEBHOOK = "webhook"
 PERCEPTS_COUNTED = 100
 
 
-def percept_count(count: int, *, of: int | None = None) -> str:
-    """Return a number of percepts as text, with "or more" where the count `of` all pending ones, itself by default, ended early."""
-    return f"{count} or more" if (count if of is None else of) >= PERCEPTS_COUNTED else str(count)
-
-
 class Mode(StrEnum):
     """The focus of a heartbeat; decides the directive in its prompt."""
 

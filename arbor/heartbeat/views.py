@@ -54,12 +54,12 @@ class SubscribedSignal(SituationPart):
 
 
 class PassageView(SituationPart):
-    """A passage of a document, with its citation."""
+    """A passage of a document, or a result of another source of a search, with its citation."""
 
     id: str
-    #: The title of its document.
+    #: The title of its document or source.
     title: str
-    #: Where the document has it: a page, headings.
+    #: Where the document has it (a page, headings), or the date of a result of another source.
     place: str = ""
     text: str
     #: How similar the passage is to the query, 0 to 1.

@@ -24,7 +24,7 @@ class CallPurpose(StrEnum):
     SUMMARIZE = "summarize"
     #: Extract concepts and stated facts from texts.
     EXTRACT = "extract"
-    #: Appraise the importance of memories; calls are stored under the shorter word.
+    #: Appraise the importance of memories; stored as `weigh`, because `appraise` means answers.
     APPRAISE_MEMORIES = "weigh"
     #: Search the web and read pages; asks no model.
     WEB = "web"

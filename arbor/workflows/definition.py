@@ -60,9 +60,9 @@ _ALL_PARAMETERS = frozenset().union(*_PARAMETERS.values(), _TEXT_OF.values())
 _OF_ENGINE = frozenset({"type", "retry_target", "fallback_retry_target", "max_visits"})
 #: Attributes by which Graphviz draws a node, by its reference; they have no effect on a run.
 _DRAWING_NAMES = """
-class color colorscheme comment distortion fillcolor fixedsize fontcolor fontname fontsize gradientangle group height href id image
-imagepos imagescale label labelloc layer margin nojustify ordering orientation penwidth peripheries pin pos regular samplepoints
-shape shapefile showboxes sides skew sortv style target tooltip URL width xlabel z
+area class color colorscheme comment distortion fillcolor fixedsize fontcolor fontname fontsize gradientangle group height href id image
+imagepos imagescale label labelloc layer margin nojustify ordering orientation penwidth peripheries pin pos rects regular root samplepoints
+shape shapefile showboxes sides skew sortv style target tooltip URL vertices width xlabel xlp z
 """
 _OF_DRAWING = frozenset(_DRAWING_NAMES.split())
 _DEFAULT_RETRIES = {WorkflowStepKind.PROMPT: 2}

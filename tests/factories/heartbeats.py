@@ -66,7 +66,7 @@ class HeartbeatFactory(AgentRowFactory[Heartbeat]):
                 "reason": "",
                 "cost": 1,
                 "outcome": "success",
-                "summary": "2 memories about 'the river'",
+                "summary": "recalled 2 memories about “the river”: The river is wide; The river floods",
             },
             {
                 "action": "deploy",

@@ -6,6 +6,8 @@ import ast
 from pathlib import Path
 
 APPS = Path(__file__).parents[2] / "apps"
+#: The modules of services; the apps `fleet` and `access` have little else.
+SERVICES = ("*/services/**/*.py", "*/services.py", "fleet/**/*.py", "access/*.py")
 #: The first words of the names of writes.
 WRITING_VERBS = """
 abandon accept add advance allocate allow answer apply approve archive assign audit begin block bring
@@ -30,6 +32,10 @@ POSITIONAL = {
     "contacts.services.chat_finalize.prepare_answer": _READ,
     "contacts.services.chat_finalize.store_answer": _PURPOSE,
     "contacts.services.chat_finalize.store_silence": _PURPOSE,
+    "fleet.authority_history.delete_approvals": _STEP,
+    "fleet.goal_history.delete_plans": _STEP,
+    "fleet.goal_history.delete_progress": _STEP,
+    "fleet.seeds.queries.update_references": _READ,
     "heartbeats.services.legs.signals.end_signal": _READ,
     "memories.services.clusters.job.maintain_agent_clusters": _STEP,
     "memories.services.graph.neighborhoods.refresh_batch": _STEP,
@@ -49,7 +55,7 @@ def positional_writes(source: str) -> list[str]:
 
 
 def test_writes_have_keyword_only_parameters_or_a_reason() -> None:
-    services = [*APPS.glob("*/services/**/*.py"), *APPS.glob("*/services.py")]
+    services = [path for pattern in SERVICES for path in APPS.glob(pattern)]
     found = {
         f"{'.'.join(path.relative_to(APPS).with_suffix('').parts)}.{name}"
         for path in services

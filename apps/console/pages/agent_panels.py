@@ -20,6 +20,7 @@ from apps.memories.services.recall.activation import activated_clusters
 from arbor.heartbeat.usage import BudgetLevel
 from arbor.memory.activation import ActiveCluster
 from arbor.memory.values import MemoryStatus
+from arbor.quotations import bounded_figure
 
 #: Clusters shown at most.
 CLUSTERS_SHOWN = 6
@@ -27,11 +28,10 @@ CLUSTERS_SHOWN = 6
 
 @dataclass(frozen=True, kw_only=True)
 class PanelCount:
-    """A labeled count of rows; `more`: there are more rows than were counted."""
+    """A labeled count of rows as text, up to the limit of lists."""
 
     name: str
-    count: int
-    more: bool
+    shown: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,12 +69,12 @@ def read_memory_panel(agent_id: UUID) -> MemoryPanel:
     counted = _rows_to_count(agent_id)
     # Counted up to the limit of lists, so that large tables are not scanned.
     counts = Agent.objects.filter(id=agent_id).values_list(
-        *(RowCount(rows.order_by()[: ROWS_COUNTED + 1].values("pk")) for rows in counted.values())
+        *(RowCount(rows.order_by()[:ROWS_COUNTED].values("pk")) for rows in counted.values())
     )
     most_important = Cluster.objects.filter(agent_id=agent_id).only("tenant_id", "name", "size")
     return MemoryPanel(
         figures=[
-            PanelCount(name=name, count=min(count, ROWS_COUNTED), more=count > ROWS_COUNTED)
+            PanelCount(name=name, shown=bounded_figure(count, ROWS_COUNTED))
             for name, count in zip(counted, counts.get(), strict=True)
         ],
         active=activated_clusters(agent_id=agent_id, limit=CLUSTERS_SHOWN),

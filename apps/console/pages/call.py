@@ -58,7 +58,7 @@ class CallPage:
     call: Call
     #: A link to what asked the model.
     asked_by: SafeString
-    #: Parts of the reply that were not used, one line each.
+    #: Parts left out of the prompt, and parts of the reply that were not used, one line each.
     dropped: Sequence[str]
 
 

@@ -243,7 +243,7 @@ def _bars(entries: QuerySet[LedgerEntry], *, now: datetime, days: int) -> tuple[
         # Without a call nothing was paid; the sum of calls of unknown price is NULL.
         cost = row.get("cost") if calls else Decimal(0)
         shown = f"{start:%Y-%m-%d %H:%M} UTC" if hourly else f"{start:%Y-%m-%d}"
-        title = f"{shown}: {counted(calls, 'call')}, {tokens:,} tokens, {dollars(cost)}"
+        title = f"{shown}: {counted(calls, 'call')}, {counted(tokens, 'token')}, {dollars(cost)}"
         values.append((float(cost or 0), float(tokens), title))
     priced = any(cost for cost, _, _ in values)
     return draw_bars([(cost if priced else tokens, title) for cost, tokens, title in values]), priced

@@ -31,6 +31,7 @@ from apps.tenants.scope import OPS
 from arbor.agents.lifecycle import AgentStatus
 from arbor.contacts.values import DeliveryStatus
 from arbor.memory.values import MemoryStatus
+from arbor.quotations import bounded, bounded_figure
 
 #: Processes, failures of each kind, and tenants shown.
 PROCESSES_SHOWN = 200
@@ -61,11 +62,6 @@ class ProcessLine:
         return self.process.queues.replace(",", ", ")
 
 
-def bounded_number(count: int) -> str:
-    """Return a number of rows that were counted up to the limit of lists as text, such as "1,000+"."""
-    return f"{ROWS_COUNTED:,}+" if count > ROWS_COUNTED else f"{count:,}"
-
-
 @dataclass(frozen=True, kw_only=True)
 class BacklogFigure:
     """A count of rows that wait for something."""
@@ -79,7 +75,7 @@ class BacklogFigure:
     @property
     def shown(self) -> str:
         """Return the count as text."""
-        return bounded_number(self.count)
+        return bounded_figure(self.count, ROWS_COUNTED)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -138,8 +134,8 @@ def read_operations(*, tenant_id: UUID | None, for_installation: bool) -> Operat
         ],
         failed_calls=failed_maintenance_calls(limit=FAILED_SHOWN) if tenant_id else (),
         failed_messages=_failed_messages() if tenant_id else (),
-        active=bounded_number(counts.get("active", 0)),
-        paused=bounded_number(counts.get("paused", 0)),
+        active=bounded(counts.get("active", 0), ROWS_COUNTED),
+        paused=bounded(counts.get("paused", 0), ROWS_COUNTED),
         health=read_health() if for_installation else None,
         tenants=tenants[:TENANTS_SHOWN],
         has_more_tenants=len(tenants) > TENANTS_SHOWN,
@@ -198,7 +194,7 @@ def _counts(tenant_id: UUID) -> dict[str, int]:
     """Count all backlogs in one statement, each up to the limit of lists."""
     rows = _counted_rows()
     counted = Tenant.objects.filter(id=tenant_id).values_list(
-        *(RowCount(backlog.order_by()[: ROWS_COUNTED + 1].values("pk")) for backlog in rows.values())
+        *(RowCount(backlog.order_by()[:ROWS_COUNTED].values("pk")) for backlog in rows.values())
     )
     # Django does not send queries that it knows to be empty; their count is None.
     return {key: count or 0 for key, count in zip(rows, counted.get(), strict=True)}

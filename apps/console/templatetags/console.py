@@ -19,6 +19,7 @@ from apps.heartbeats.models import Heartbeat
 from apps.tools.models import ToolServer
 from arbor.adapters.webhook import redact_url
 from arbor.heartbeat.budgets import amount_text
+from arbor.quotations import bounded_figure
 
 register = template.Library()
 
@@ -58,6 +59,12 @@ def seconds(value: float | None) -> str:
 def count(value: float | None) -> str:
     """Write a number with thousands separators."""
     return "–" if value is None else f"{value:,.0f}"
+
+
+@register.filter
+def bounded(value: int, limit: int) -> str:
+    """Write a count that stops at a limit."""
+    return bounded_figure(value, limit)
 
 
 @register.filter

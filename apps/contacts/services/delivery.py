@@ -23,6 +23,7 @@ from apps.contacts.services.carriers import carrier_of
 from apps.tenants.keys import master_keys
 from apps.tenants.models import TenantStatus
 from apps.tenants.scope import current_tenant, release_connection, tenant_transaction
+from arbor.agents.lifecycle import REACHABLE
 from arbor.contacts.delivery import decide_delivery_retry
 from arbor.contacts.ports import DeliverableMessage
 from arbor.contacts.signing import SIGNING_SECRETS
@@ -210,8 +211,11 @@ def _deliver_to_peer(claimed: _ClaimedMessage) -> bool:
     """Add a percept for the mentioned agent, and bring its heartbeat forward, in one transaction."""
     peer = UUID(claimed.outgoing.target)
     with tenant_transaction(claimed.tenant_id):
-        if not Agent.objects.filter(id=peer).exists():
+        status = Agent.objects.filter(id=peer).values_list("status", flat=True).first()
+        if status is None:
             return _record_failure(claimed, "the agent that it names does not exist any more", final=True)
+        if status not in REACHABLE:
+            return _record_failure(claimed, f"the agent that it names is {status}", final=True)
         try:
             percept = seal_percept(
                 sender_id=claimed.agent_id,

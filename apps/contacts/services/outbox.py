@@ -22,6 +22,7 @@ from apps.queues import Task, TaskMessage, enqueue
 from apps.signals.services.emission import emit
 from apps.tenants.models import TenantStatus
 from apps.tenants.scope import OPS, current_tenant
+from arbor.agents.lifecycle import REACHABLE
 from arbor.contacts.delivery import mentioned_ids, possible_names
 from arbor.contacts.values import DELIVERY_TRANSITIONS, Audience, ChannelKind, DeliveryStatus
 from arbor.errors import NotFound, TransitionIllegal
@@ -192,19 +193,22 @@ def _new_peer_row(message: OutgoingMessage, agent_id: str) -> OutboxMessage:
 
 
 def _mentioned(message: OutgoingMessage) -> tuple[str, ...]:
-    """Return the ids of the tenant's other agents that a public message mentions; a private one mentions none."""
+    """Return the ids of the tenant's other, reachable agents that a public message mentions; a private one mentions none."""
     if message.audience is not Audience.PUBLIC or "@" not in message.content:
         return ()
     names = {name for names in possible_names(message.content) for name in names}
     if not names:
         return ()
-    rows = (
-        Agent.objects.annotate(lowered=Lower("name"))
-        .filter(lowered__in=names)
-        .exclude(id=message.agent_id)
-        .values_list("lowered", "id")
-    )
-    return mentioned_ids(message.content, {name: str(agent_id) for name, agent_id in rows})
+    named = Agent.objects.annotate(lowered=Lower("name")).filter(lowered__in=names)
+    rows = list(named.values_list("lowered", "id", "status"))
+    # Names of agents that are not written to are known too: otherwise a part of such a name could name another agent.
+    known: dict[str, str | None] = dict.fromkeys(name for name, _, _ in rows)
+    known |= {
+        name: str(agent_id)
+        for name, agent_id, status in rows
+        if status in REACHABLE and agent_id != message.agent_id
+    }
+    return mentioned_ids(message.content, known)
 
 
 #: The number at which each count stops.
@@ -220,9 +224,19 @@ class OutboxFigures:
     failed: int
 
     @property
+    def waiting_in_words(self) -> str:
+        """Return the number of unsent messages as text, with "or more" where counting stopped."""
+        return f"{bounded(self.waiting, MAX_COUNTED)} waiting"
+
+    @property
+    def failed_in_words(self) -> str:
+        """Return the number of failed messages as text, with "or more" where counting stopped."""
+        return f"{bounded(self.failed, MAX_COUNTED)} failed"
+
+    @property
     def in_words(self) -> str:
-        """Return the counts as text, each with "or more" where it stopped."""
-        return f"{bounded(self.waiting, MAX_COUNTED)} waiting, {bounded(self.failed, MAX_COUNTED)} failed"
+        """Return both counts as text."""
+        return f"{self.waiting_in_words}, {self.failed_in_words}"
 
 
 def outbox_figures(*, agent_id: UUID | None = None) -> OutboxFigures:

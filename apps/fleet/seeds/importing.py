@@ -99,7 +99,7 @@ def _import(seed: VerifiedSeed, options: ImportOptions, action: AuditAction, act
     requests = _create_agent(agent, pair, _read_first_sections(seed), options)
     lock_minds([agent.id])
     model = installation_model()
-    ensure_mind(agent.id, agent.tenant_id, model)
+    ensure_mind(agent.id, tenant_id=agent.tenant_id, model=model)
     writer = RowWriter(
         agent_id=agent.id,
         model=model,

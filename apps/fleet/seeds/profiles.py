@@ -86,7 +86,7 @@ def interval_of(values: Values) -> float | None:
     return float(interval)
 
 
-def apply_profile(agent: Agent, values: Values) -> None:
+def apply_profile(agent: Agent, *, values: Values) -> None:
     """Write a profile of a seed to an agent, which is locked. Raises SeedInvalid, and AlreadyExists for its name."""
     checked = checked_profile(values)
     name_in_use = AlreadyExists(

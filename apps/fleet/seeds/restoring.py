@@ -118,10 +118,10 @@ def _restore(agent_id: UUID, seed: VerifiedSeed, options: RestoreOptions, actor:
     writer.delete_others(seed.ids)
     others = writer.write(seed.rows())
     if SeedGroup.MEMORIES in groups:
-        ensure_mind(agent_id, agent.tenant_id, model)
+        ensure_mind(agent_id, tenant_id=agent.tenant_id, model=model)
     if SeedGroup.PROFILE in groups:
         for values in others.get(PROFILE, ()):
-            apply_profile(agent, values)
+            apply_profile(agent, values=values)
     # The profile has a model, and the policy has models of tiers.
     update_skill_versions(agent, actor=actor)
     digest = seed.manifest.trailer.digest

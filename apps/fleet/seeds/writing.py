@@ -253,7 +253,7 @@ def _id_bytes(text: Any) -> bytes:
     return row_id.bytes
 
 
-def ensure_mind(agent_id: UUID, tenant_id: UUID, model: EmbeddingModel) -> None:
+def ensure_mind(agent_id: UUID, *, tenant_id: UUID, model: EmbeddingModel) -> None:
     """Create the mind of an agent that has none."""
     Mind.objects.get_or_create(
         agent_id=agent_id,

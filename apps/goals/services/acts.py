@@ -64,7 +64,7 @@ class GoalEdit:
 def add_goal(*, agent_id: UUID, title: str, actor: str, **details: Any) -> Goal:
     """Add a goal to an agent's backlog, audited; `details` as in `NewGoalRequest`.
 
-    Raises NotFound for a foreign parent, and Invalid, such as for a description that is too long.
+    Raises NotFound for a foreign parent, and Invalid, also for a description of more than DESCRIPTION_LENGTH characters.
     """
     check_line("a goal's description", details.get("description", ""), DESCRIPTION_LENGTH)
     parent_id = details.get("parent_id")

@@ -54,7 +54,8 @@ def observe(context: ActionContext, decision: Decision) -> ActionResult:
     ]
     if pending:
         lines.append("Your next heartbeat takes in what waits: do not act on it twice.")
-    summary = f"looked around: pending for the next heartbeat and shown: {len(pending)}"
+    percepts = counted(len(pending), "pending percept") if pending else "no pending percept"
+    summary = f"looked around and saw {percepts}"
     return action_result(decision, ActionOutcome.SUCCESS, summary, brought="\n".join(lines))
 
 

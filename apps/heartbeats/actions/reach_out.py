@@ -73,7 +73,7 @@ def reach_out_agent(context: ActionContext, decision: Decision) -> ActionResult:
 
 
 def _other_agent(context: ActionContext, wanted: str) -> Agent:
-    """Return the endorsed agent of the tenant with this id or name that may be written to; case counts only between names that differ by it.
+    """Return the endorsed, reachable agent with this id or name. Case matters only if two names differ in nothing else.
 
     Raises NotFound, also if several agents match.
     """

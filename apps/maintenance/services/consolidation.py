@@ -155,7 +155,9 @@ def _summary_call(episode: UnsummarizedEpisode) -> MaintenanceCall:
 def _left_out_notes(episode: UnsummarizedEpisode) -> list[str]:
     notes = list(left_out_of_prompt(episode.excerpts))
     if (unread := episode.size - len(episode.excerpts)) > 0:
-        notes.append(f"prompt: archived, or passed over evenly: {unread:,} of the {episode.size:,} memories")
+        notes.append(
+            f"prompt: left out, because archived or passed over: {unread:,} of the {episode.size:,} memories"
+        )
     return notes
 
 

@@ -46,7 +46,7 @@ def list_proposals(
     agent: AgentParam = None,
     decided: Annotated[bool, Field(description="Also those that were decided or have expired.")] = False,
 ) -> ProposalList:
-    """List proposed changes of who an agent is, the latest 50: its beliefs, identity and knowledge. They wait for a decision."""
+    """List the latest 50 proposed changes of an agent's beliefs, identity and knowledge: those that wait for a decision, or all."""
     called = called_agent(context, agent)
     with called.transaction():
         rows = Proposal.objects.filter(agent_id=called.id)

@@ -89,7 +89,7 @@ def update_trust_of_ends(*, agent_id: UUID, ends: Collection[GraphNode]) -> int:
 def update_related_trust(*, agent_id: UUID, belief_id: UUID) -> int:
     """Update the trust of all facts related to a belief by its present status; return how many changed.
 
-    At most five statements for each batch of facts.
+    Two statements, and at most five for each batch of facts.
     """
     # Lock first: this transaction reads the relations that were committed before, and later ones see the belief's new status.
     lock_minds([agent_id])

@@ -31,7 +31,7 @@ _UNRATED = Source(kind="unknown", reference="unknown")
 def record_evidence(*, agent_id: UUID, edge: TraversedEdge, source: str, now: datetime | None = None) -> str:
     """Record a relation between a memory and a belief as evidence; return a short description of the proposed change.
 
-    The description is empty for a relation that is no evidence. All evidence since the belief's last test counts and leads
+    The description is empty for a relation that is no evidence, and if nothing is proposed. All evidence since the belief's last test counts and leads
     to one pending proposal, never to a change by itself. Seven statements; none for other relations.
     """
     ends = {edge.source.kind: edge.source.id, edge.target.kind: edge.target.id}
@@ -80,7 +80,7 @@ def record_new_evidence(*, agent_id: UUID, memory_ids: Sequence[UUID]) -> int:
 def withdraw_evidence(*, agent_id: UUID, ends: Collection[GraphNode], source: str) -> str:
     """Delete a memory's evidence about a belief once no relation of the two is evidence; return a short description of the proposed change.
 
-    `ends` are the memory and the belief. The description is empty if nothing was deleted. What remains of the evidence leads to a proposal,
+    `ends` are the memory and the belief. The description is empty if nothing was deleted or is proposed. What remains of the evidence leads to a proposal,
     new or renewed, with this source, or expires the pending one; so the caller has locked the agent's schedule.
     """
     ids = {end.kind: end.id for end in ends}
@@ -101,6 +101,7 @@ def withdraw_evidence(*, agent_id: UUID, ends: Collection[GraphNode], source: st
 
 
 def _propose(belief: Belief, source: str) -> str:
+    """Propose the change of a belief that its evidence speaks for, or expire the pending proposal; describe the proposed change."""
     # An archived memory is no evidence any more.
     rows = BeliefEvidence.objects.filter(belief_id=belief.id, memory__status=MemoryStatus.ACTIVE)
     if belief.tested_at is not None:
@@ -123,7 +124,7 @@ def _propose(belief: Belief, source: str) -> str:
             belief_id=belief.id,
             reason="the evidence does not speak for a change any more",
         )
-        return "the belief stays as it is"
+        return ""
     supporting = sum(memory_evidence.supports for memory_evidence in evidence)
     speak = counted(supporting, "memory speaks", "memories speak")
     move = "surer" if confidence > belief.confidence else "less sure"

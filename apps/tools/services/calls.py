@@ -58,13 +58,13 @@ def call_tool(request: ToolRequest, *, tenant_id: UUID, agent_id: UUID, deadline
         with tenant_transaction(tenant_id):
             ToolServer.objects.filter(id=callee.server.id).update(last_error=str(error))
         raise
-    if isinstance(answer, Listing):
-        with tenant_transaction(tenant_id):
-            suspended = _suspend_tool(request, answer, agent_id)
-        raise suspended
     with tenant_transaction(tenant_id):
+        # The server has answered, also if it has changed or removed the tool.
         ToolServer.objects.filter(id=callee.server.id).exclude(last_error="").update(last_error="")
-    return answer
+        if not isinstance(answer, Listing):
+            return answer
+        suspended = _suspend_tool(request, answer, agent_id)
+    raise suspended
 
 
 def _callee(request: ToolRequest, agent_id: UUID) -> _Callee | ToolSuspended:

@@ -11,7 +11,7 @@ from arbor.errors import ReplyInvalid
 from arbor.heartbeat.decision import Decision
 from arbor.heartbeat.needs import CallReply, EndedCall, PlacedMemories, Placing, Question
 from arbor.heartbeat.own_past import NOT_OWN_HEARTBEATS
-from arbor.heartbeat.results import QUOTE_LENGTH, ActionOutcome, ActionResult, action_result, with_ignored
+from arbor.heartbeat.results import QUOTE_LENGTH, ActionOutcome, ActionResult, action_result, result_summary
 from arbor.heartbeat.sources import OWN_CONCLUSION_TRUST
 from arbor.heartbeat.state import HeartbeatState, Inquiry
 from arbor.heartbeat.steps.new_memories import new_memory
@@ -46,7 +46,7 @@ _MODEL_STEPS = frozenset({CallPurpose.ANSWER.value, CallPurpose.APPRAISE.value})
 
 
 def inquire(decision: Decision) -> ActionResult:
-    return action_result(decision, ActionOutcome.UNKNOWN, f"looking up {decision.params['question']!r}")
+    return action_result(decision, ActionOutcome.UNKNOWN, f"looking up {quoted(decision.params['question'])}")
 
 
 def pending_work(decisions: Sequence[Decision], results: Sequence[ActionResult]) -> list[Inquiry]:
@@ -195,7 +195,7 @@ def _end(
 ) -> NodeResult[HeartbeatState]:
     """Store the changed result of the inquiry's action, and remove the inquiry."""
     record = heartbeat.action_records[inquiry.place]
-    changes["summary"] = with_ignored(record.decision, summary)
+    changes["summary"] = result_summary(record.decision, summary)
     result = record.result.model_copy(update=changes)
     heartbeat = replace(heartbeat.with_result(inquiry.place, result), work=heartbeat.work[1:])
     return NodeResult(state=heartbeat, changed=(f"{result.action}: {result.summary}",))

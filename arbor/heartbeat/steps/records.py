@@ -51,6 +51,7 @@ from arbor.memory.values import HEARTBEATS_SESSION, ROLE_LENGTH, MemoryType, New
 from arbor.pipeline.engine import NodeResult, Steps
 from arbor.quotations import close_quotes, counted, quoted, shorten
 from arbor.selves.emotions import total_valence
+from arbor.tools.names import is_tool_action
 from arbor.values import replace
 from arbor.workflows.delegation import remembered_delegation
 from arbor.workflows.values import COMPLETE_STEP, START_WORKFLOW
@@ -70,7 +71,7 @@ _OPENINGS: Mapping[Mode, str] = {
 }
 
 
-#: The actions as infinitives; a test holds that each has one. The summaries of their results are past tenses.
+#: The actions as infinitives; a test holds that each has one. Summaries of results that worked, also in part, are past tenses.
 _INFINITIVES: Mapping[str, str] = {
     "observe": "look around",
     "review_goals": "review my goals",
@@ -163,8 +164,10 @@ def _action_sentences(results: Sequence[ActionResult]) -> Iterator[str]:
 
 
 def _infinitive(action: str) -> str:
-    """Return an action as an infinitive; a tool of a server is called."""
-    return _INFINITIVES.get(action) or f"call {action}"
+    """Return an action as an infinitive: a tool of a server is called, and an action that does not exist is named."""
+    if is_tool_action(action):
+        return f"call {action}"
+    return _INFINITIVES.get(action) or action.replace("_", " ")
 
 
 def _goal_sentences(changes: Sequence[GoalChange]) -> Iterator[str]:

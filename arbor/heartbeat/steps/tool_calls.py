@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from arbor.errors import ToolInterrupted
 from arbor.heartbeat.decision import Decision
 from arbor.heartbeat.needs import EndedCall, PlacedMemories, Placing, Question
-from arbor.heartbeat.results import QUOTE_LENGTH, ActionOutcome, ActionResult, action_result
+from arbor.heartbeat.results import QUOTE_LENGTH, ActionOutcome, ActionResult, action_result, result_summary
 from arbor.heartbeat.situation import MemoryView, Situation
 from arbor.heartbeat.state import HeartbeatState, ToolCall
 from arbor.heartbeat.steps.new_memories import new_memory
@@ -121,8 +121,14 @@ def _end(
 ) -> NodeResult[HeartbeatState]:
     """Store the result of the first of the pending calls, and remove the call."""
     place = heartbeat.tool_calls[0].place
-    changes = {"outcome": outcome, "summary": summary, "brought": brought, "memory_ids": [*memory_ids]}
-    result = heartbeat.action_records[place].result.model_copy(update=changes)
+    record = heartbeat.action_records[place]
+    changes = {
+        "outcome": outcome,
+        "summary": result_summary(record.decision, summary),
+        "brought": brought,
+        "memory_ids": [*memory_ids],
+    }
+    result = record.result.model_copy(update=changes)
     heartbeat = replace(heartbeat.with_result(place, result), tool_calls=heartbeat.tool_calls[1:])
     return NodeResult(state=heartbeat, changed=(f"{result.action}: {result.summary}",))
 

@@ -203,7 +203,8 @@ def rule_reply(purpose: CallPurpose, context: Mapping[str, Any]) -> dict[str, An
             return {"scores": [{"n": n, "importance": score} for n, score in enumerate(scores, 1)]}
         case _:
             raise ModelRejected(
-                f"rules cannot {purpose}; they summarize episodes, extract concepts and appraise memories"
+                f"rules cannot reply to calls of the purpose {purpose.value!r};"
+                " they summarize episodes, extract concepts and appraise memories"
             )
 
 

@@ -74,6 +74,8 @@ class MetricRule:
     #: The limits apply to the age of the oldest, in seconds, or to the most of one agent; else to the count.
     by_age: bool = False
     by_agent: bool = False
+    #: All rows are counted; else counting stops at a bound.
+    counts_all: bool = False
 
 
 _MINUTE, _HOUR, _DAY = 60.0, 3600.0, 86_400.0
@@ -138,11 +140,13 @@ METRIC_RULES: Mapping[Metric, MetricRule] = MappingProxyType(
         Metric.OTHER_EMBEDDER: MetricRule(
             title="agents whose vectors are of another model than the settings name",
             limit=Limit(warn=1, critical=math.inf),
+            counts_all=True,
             remedy="they still use the old model; `arbor memory reembed` moves them to the new one",
         ),
         Metric.FAILING_EMBEDDERS: MetricRule(
             title="embedders that failed when they were last asked",
             limit=Limit(warn=1, critical=math.inf),
+            counts_all=True,
             remedy="`arbor doctor` shows the reason; agents recall by words, and the next attempt is within 10 minutes",
         ),
         Metric.EXPIRED: MetricRule(
@@ -161,6 +165,7 @@ METRIC_RULES: Mapping[Metric, MetricRule] = MappingProxyType(
             title="agents whose daily forgetting is late",
             limit=Limit(warn=_DAY, critical=7 * _DAY),
             by_age=True,
+            counts_all=True,
             remedy="see that workers serve `decay`, `cleanup` and `consolidation`; raise ARBOR_MAINTENANCE_SHARE",
         ),
     }
@@ -176,7 +181,7 @@ class Figure:
     """One metric with its current value."""
 
     metric: Metric
-    #: The count, up to the limit of counting.
+    #: The count, up to the bound of counting unless the metric counts all.
     count: int
     #: The value that the limits apply to: the count, the most of one agent, or an age in seconds.
     judged: float
@@ -187,6 +192,11 @@ class Figure:
     def title(self) -> str:
         """The title of the metric."""
         return METRIC_RULES[self.metric].title
+
+    @property
+    def counts_all(self) -> bool:
+        """Return whether the count has no bound."""
+        return METRIC_RULES[self.metric].counts_all
 
     @property
     def remedy(self) -> str:

@@ -8,6 +8,7 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 
 from arbor.memory.text.lexical import STOP_WORDS, term_index, term_of, words_of
+from arbor.memory.text.narratives import NARRATIVE, NARRATIVE_FRAME, split_narrative
 
 #: The most keywords of a cluster, and the number of them in its name.
 MAX_KEYWORDS = 8
@@ -23,28 +24,6 @@ _MIN_WORD_LENGTH = 3
 _NAME_LENGTH = 200
 NO_KEYWORDS = "(no words)"
 _ID = re.compile(r"\b[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\b")
-#: The path of a dropped item, such as `goal_updates[0].progress`.
-DROPPED_PATH = re.compile(r"\b[a-z_]+\[\d+\][\w.\[\]]*")
-#: The beginning of the narratives of an agent's heartbeats (`arbor.heartbeat.steps.records`), and the stems of their fixed phrases.
-_NARRATIVE = re.compile(r"Heartbeat \d+\. ")
-NARRATIVE_FRAME = frozenset(
-    map(
-        term_of,
-        words_of(
-            "heartbeat somebody waiting took time tend memory memories goals plan worked nothing pressed reflected heard"
-            " thought worries did could tried failed spent energy actions ticks left went new done step completed"
-            # Refused actions, and the results of others.
-            " grant covers arbor execute approval rule waits person kept found results wrote remember recall reflect reach"
-            " noticed connect connected supports contradicts associated"
-            # Changes of goals, and delegated steps.
-            " moved queued active backburner abandoned change wanted become delegates answer action result output task"
-            # Dropped items, ignored parameters, and actions whose outcome is unknown.
-            " said without effect know whether ended recalled looked around pending next shown reviewed goals found issue issues"
-            " knew that already added moved called which answered read page pages decided user public inbox rested another belief goal"
-            " concept aspect kept importance trust lowered"
-        ),
-    )
-)
 
 
 def terms_in(texts: Sequence[str]) -> frozenset[int]:
@@ -90,11 +69,11 @@ def default_name(words: Sequence[str]) -> str:
 
 def _forms(text: str) -> dict[str, Counter[str]]:
     """Return the words of a text by their common term, without stop words, short words, ids, and the paths and fixed phrases of narratives."""
-    frame, text = frozenset[str](), _ID.sub(" ", text[:READ_CHARACTERS])
-    if _NARRATIVE.match(text):
-        frame, text = NARRATIVE_FRAME, DROPPED_PATH.sub(" ", text)
+    frame, text = frozenset[str](), text[:READ_CHARACTERS]
+    if NARRATIVE.match(text):
+        frame, text = NARRATIVE_FRAME, split_narrative(text).matter
     words_by_term: dict[str, Counter[str]] = defaultdict(Counter)
-    for word in words_of(text):
+    for word in words_of(_ID.sub(" ", text)):
         short = word.isascii() and len(word) < _MIN_WORD_LENGTH
         if word not in STOP_WORDS and not short and any(map(str.isalpha, word)):
             words_by_term[term_of(word)][word] += 1

@@ -15,7 +15,10 @@ from arbor_client.errors import UnreadableAnswer
 
 
 def decode(kind: Any, value: Any) -> Any:
-    """Return a value of JSON as this type. Raises UnreadableAnswer if it does not fit."""
+    """Return a value of JSON as this type; text, whole numbers, booleans and null are returned unchecked.
+
+    Raises UnreadableAnswer for a value that cannot be converted.
+    """
     try:
         return _read(kind, value)
     except (TypeError, ValueError, KeyError, AttributeError, ArithmeticError, RecursionError) as error:

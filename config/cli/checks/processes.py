@@ -17,7 +17,7 @@ from apps.memories.services.jobs.health import read_health
 from apps.queues import Queue
 from arbor.errors import ConfigurationInvalid
 from arbor.memory.maintenance.health import HealthState
-from arbor.quotations import counted
+from arbor.quotations import bounded_noun, counted
 from config.cli.checks.finding import Finding, fail, name_first, ok, warn
 from config.cli.installation.parts import reachable_host
 from config.environment import data_dir, env, server_urls
@@ -67,10 +67,10 @@ def check_outbox() -> Finding:
     """Check that the messages of agents are delivered."""
     figures = installation_figures()
     if figures.failed:
-        at_least = "at least " if figures.failed >= MAX_COUNTED else ""
+        failed = bounded_noun(figures.failed, MAX_COUNTED, "message of agents was", "messages of agents were")
         return warn(
             "outbox",
-            f"{at_least}{counted(figures.failed, 'message of agents was', 'messages of agents were')} not delivered",
+            f"{failed} not delivered",
             "see `arbor contact outbox list --status failed`; then retry or cancel each",
         )
     if figures.oldest_due_s > _OUTBOX_BEHIND_S:
@@ -81,7 +81,7 @@ def check_outbox() -> Finding:
         )
     return ok(
         "outbox",
-        f"{counted(figures.waiting, 'message')} waiting for the next try"
+        f"{bounded_noun(figures.waiting, MAX_COUNTED, 'message')} waiting for the next try"
         if figures.waiting
         else "nothing waits",
     )

@@ -12,7 +12,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from apps.contacts.services import outbox
+from apps.contacts.services.outbox import OutboxFigures
 from apps.heartbeats.services.reports.status import fleet_status
 from apps.memories.services.jobs import health as memory_health
 from arbor.quotations import bounded, counted
@@ -69,7 +69,7 @@ def _render(state: dict[str, Any]) -> RenderableType:
     table.add_row("agents", _counts(state["agents"], *state["agents"]))
     table.add_row("noticed", _render_notices(state["notices"]))
     table.add_row("backlogs", _backlogs(state["backlogs"]))
-    table.add_row("outbox", _outbox(state["outbox"]))
+    table.add_row("outbox", _outbox(OutboxFigures(**state["outbox"])))
     table.add_row("maintenance", _maintenance(state["maintenance"]))
     table.add_row("queues", _queues(state["queues"]))
     table.add_row("scheduler", Text("alive", "green") if state["scheduler_alive"] else Text("silent", "red"))
@@ -106,12 +106,12 @@ def _backlogs(figures: dict[str, int]) -> str:
     return ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in shown.items())
 
 
-def _outbox(figures: dict[str, Any]) -> Text:
-    text = Text(f"{bounded(figures['waiting'], outbox.MAX_COUNTED)} waiting")
-    if figures["oldest_due_s"]:
-        text.append(f", the oldest due for {figures['oldest_due_s']:g} s")
-    if figures["failed"]:
-        text.append(f", {bounded(figures['failed'], outbox.MAX_COUNTED)} failed", "red")
+def _outbox(figures: OutboxFigures) -> Text:
+    text = Text(figures.waiting_in_words)
+    if figures.oldest_due_s:
+        text.append(f", the oldest due for {figures.oldest_due_s:g} s")
+    if figures.failed:
+        text.append(f", {figures.failed_in_words}", "red")
         text.append("\n  → arbor contact outbox list --status failed", "dim")
     return text
 

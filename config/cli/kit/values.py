@@ -156,7 +156,7 @@ class HoursType(click.ParamType[Any]):
 
 
 def index_by_name[T](pairs: Iterable[tuple[str, T]], *, option: str) -> dict[str, T]:
-    """Return the pairs of an option that can be repeated by their names. Raises UsageError for two values of one name."""
+    """Index the values of a repeatable option by their names. Raises UsageError for two values of one name."""
     values: dict[str, T] = {}
     for name, value in pairs:
         if name in values:

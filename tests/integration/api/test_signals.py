@@ -185,7 +185,7 @@ def test_a_token_has_a_limited_number_of_streams(tenant: Tenant, viewer: Caller,
 
     async def open_two() -> None:
         hub = SignalHub(tenant.id)
-        with hub.listen(access), pytest.raises(RateLimited, match="1 open streams"):
+        with hub.listen(access), pytest.raises(RateLimited, match="1 open stream"):
             hub.require_room(access)
         hub.require_room(access)
 
@@ -237,7 +237,7 @@ def test_streams_that_begin_at_once_keep_to_the_limit(tenant: Tenant, viewer: Ca
         first, second = (_events_of(access) for _ in range(2))
         assert await anext(first) == "retry: 2000\n\n"
         assert [event async for event in second] == [
-            f'event: end\ndata: {{"reason": "the token {access.name} has 1 open streams, the most it may have; close one first"}}\n\n'
+            f'event: end\ndata: {{"reason": "the token {access.name} has 1 open stream, the most it may have; close one first"}}\n\n'
         ]
         await first.aclose()
 

@@ -242,12 +242,12 @@ def test_only_conversations_are_streamed(
     scripted(model_answer(REPLY), repeat=True)
 
     talk("Are you there?")
-    calls._ask(replace(leased_call(agent, last_question(agent).id, 1), request=weigh_request()))
+    calls._ask(replace(leased_call(agent, last_question(agent).id, 1), request=appraisal_request()))
 
     assert [call.request.purpose for call in published] == [CallPurpose.CHAT]
 
 
-def weigh_request() -> ModelRequest:
+def appraisal_request() -> ModelRequest:
     return ModelRequest(
         purpose=CallPurpose.APPRAISE_MEMORIES, system="", messages=(PromptMessage(role="user", content=""),)
     )

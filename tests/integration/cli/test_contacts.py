@@ -5,15 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from django.utils import timezone
 
 from apps.agents.models import Agent, Percept
 from apps.contacts.models import Channel, OutboxMessage
+from apps.contacts.services import outbox
 from apps.fleet.contact import answer_message
 from apps.tenants.models import Tenant
 from apps.tenants.scope import OPS, tenant_transaction
 from arbor.contacts.values import DeliveryStatus
 from arbor.errors import Invalid
 from arbor.heartbeat.views import PERCEPT_LENGTH
+from config.cli.checks import processes
 from tests.factories.contacts import OutboxMessageFactory
 from tests.integration.cli.conftest import Arbor
 from tests.integration.contacts.conftest import make_agent
@@ -172,6 +175,19 @@ def test_status_and_doctor_report_undelivered_messages(arbor: Arbor, agent: Agen
     assert arbor("status", "--json").json["outbox"]["failed"] == 1
     assert "1 failed" in arbor("status").out
     assert "1 message of agents was not delivered" in arbor("doctor").out
+
+
+def test_the_doctor_says_where_the_count_of_messages_stopped(
+    agent: Agent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (outbox, processes):
+        monkeypatch.setattr(module, "MAX_COUNTED", 2)
+    for _ in range(3):
+        waiting = store_message(agent, kind="email", status="pending", sent_at=None, due_at=timezone.now())
+    assert processes.check_outbox().detail == "2 or more messages waiting for the next try"
+    with tenant_transaction(agent.tenant_id):
+        OutboxMessage.objects.exclude(id=waiting.id).update(status="failed")
+    assert processes.check_outbox().detail == "2 or more messages of agents were not delivered"
 
 
 def test_messages_of_another_tenant_are_not_found(arbor: Arbor, agent: Agent, other_tenant: Tenant) -> None:

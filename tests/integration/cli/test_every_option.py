@@ -96,7 +96,7 @@ def test_every_command_resolves_its_tenant(
         (("self", "identity", "add", "Vega", "I am calm.", "--stability", "0.9"), "is held"),
         (("self", "proposal", "add", "Vega", "Ice melts.", "--kind", "insight"), "waits"),
         (("self", "mood", "Vega", "--last", "3"), "Vega feels"),
-        (("self", "experiences", "Vega", "--last", "3"), "has not done an action"),
+        (("self", "experiences", "Vega", "--last", "3"), "has no experiences yet"),
         (("inbox", "list", "--limit", "3"), "Nothing here"),
         (("contact", "outbox", "list", "--limit", "3"), "No messages"),
         (("contact", "channel", "add", "all", "--kind", "inbox", "--audience", "user"), "is added"),

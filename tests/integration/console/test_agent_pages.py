@@ -18,6 +18,7 @@ from apps.authority.models import TrustScore
 from apps.calls.models import DailyUsage
 from apps.console import paging
 from apps.console.pages import agent as agent_page
+from apps.console.pages import agent_panels
 from apps.console.pages.agent import read_agent, read_agent_overview
 from apps.console.paging import INLINE_ROWS
 from apps.fleet.administration import set_tenant_energy
@@ -26,6 +27,7 @@ from apps.tenants.scope import tenant_transaction
 from tests.factories.agents import AgentFactory
 from tests.factories.goals import GoalFactory, ProgressNoteFactory
 from tests.factories.heartbeats import HeartbeatFactory
+from tests.factories.memories import MemoryFactory
 from tests.factories.rows import minutes_ago
 from tests.factories.skills import AgentSkillFactory
 from tests.integration.console.test_metrics import TOKEN, read_figures, scrape
@@ -229,6 +231,15 @@ def test_an_agents_page_shows_each_goal_above_its_parts(viewer: Client, world: W
     places = [tree.index(title) for title in ("Chart the coast", "Sound the reef", "Drop the lead")]
     assert places == sorted(places)
     assert 'data-indent="36"' in tree
+
+
+def test_the_memory_panel_says_where_its_counting_ended(
+    viewer: Client, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(agent_panels, "ROWS_COUNTED", 2)
+    with tenant_transaction(world.tenant.id):
+        MemoryFactory.create_batch(3, agent=world.agent)
+    assert '<dt>memories</dt><dd class="ar-num">2+</dd>' in viewer.get(world.agent_page).content.decode()
 
 
 def test_a_goals_page_shows_the_first_of_many_notes(

@@ -56,8 +56,8 @@ def test_a_twentieth_of_failed_heartbeats_is_an_alarm(fleet: FleetPage, failed: 
     assert any("heartbeats failed" in text for text in texts) is alarmed
 
 
-@pytest.mark.parametrize(("below", "plus"), [(0, "+"), (1, "")])
-def test_counts_that_stopped_at_their_limit_have_a_plus(fleet: FleetPage, below: int, plus: str) -> None:
+@pytest.mark.parametrize(("below", "more"), [(0, " or more"), (1, "")])
+def test_counts_that_stopped_at_their_limit_say_so(fleet: FleetPage, below: int, more: str) -> None:
     count = SAMPLE - below
     outbox = replace(fleet.outbox, failed=MAX_COUNTED - below)
     texts = "\n".join(
@@ -66,8 +66,8 @@ def test_counts_that_stopped_at_their_limit_have_a_plus(fleet: FleetPage, below:
         )
     )
 
-    assert f"{MAX_COUNTED - below:,}{plus} messages of agents" in texts
-    assert f"{count:,}{plus} tools are suspended" in texts
-    assert f"{count:,}{plus} requests for approval" in texts
-    assert f"budget of {count:,}{plus} agents runs low" in texts
-    assert f"and 7{plus} of them nothing until tomorrow" in texts
+    assert f"{MAX_COUNTED - below:,}{more} messages of agents" in texts
+    assert f"{count:,}{more} tools are suspended" in texts
+    assert f"{count:,}{more} requests for approval" in texts
+    assert f"budget of {count:,}{more} agents runs low" in texts
+    assert f"and 7{more} of them nothing until tomorrow" in texts

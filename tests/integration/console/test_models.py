@@ -294,5 +294,5 @@ def test_a_list_of_models_that_ended_early_says_so(
     monkeypatch.setattr(tenant_models, "MAX_LISTED", 2)
     monkeypatch.setattr(ModelsPage, "max_listed", 2)
     page = connect(owner, provider)
-    assert "It lists at least 2 models." in page
+    assert "It lists 2 or more models." in page
     assert ">2+</span>" in page

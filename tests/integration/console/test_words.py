@@ -251,7 +251,7 @@ def test_a_single_thing_is_written_in_the_singular(viewer: Client, world: World)
         shown = {
             f"{reverse('admin:model-usage')}?agent={agent.id}": ("1 retry", "1 call of unknown price"),
             page_of(call): ("1 message<", "maintenance, about a memory"),
-            reverse("admin:operations"): (f"{agent.name}, a memory,",),
+            reverse("admin:operations"): (f"{agent.name}, 1 memory,",),
             page_of(memory): ("Not used yet.",),
         }
     for address, words in shown.items():

@@ -13,6 +13,7 @@ from apps.queues import TaskMessage
 from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
 from arbor.agents.keys import KeyPurpose
+from arbor.agents.lifecycle import AgentStatus
 from arbor.contacts.values import Audience, ChannelKind, DeliveryStatus
 from arbor.errors import LimitReached, NotFound
 from tests.integration.contacts.conftest import make_agent, open_channel, run_workers, write_message
@@ -80,6 +81,41 @@ def test_a_mention_in_public_reaches_each_named_agent_once(
         assert not Percept.objects.filter(agent=agent).exists()
     with tenant_transaction(other_tenant.id):
         assert not Percept.objects.filter(agent=stranger).exists()
+
+
+@pytest.mark.parametrize("status", [AgentStatus.STOPPED, AgentStatus.CREATED])
+def test_a_mention_of_an_agent_that_does_not_run_reaches_nobody(
+    status: AgentStatus, agent: Agent, tenant: Tenant
+) -> None:
+    peer, _ = make_agent(tenant, "Old Tom"), make_agent(tenant, "Old")
+    with tenant_transaction(tenant.id):
+        Agent.objects.filter(id=peer.id).update(status=status)
+    assert [row.kind for row in write_message(agent, "@Old Tom: it froze.", audience=Audience.PUBLIC)] == [
+        ChannelKind.INBOX
+    ]
+
+
+def test_an_agent_that_names_itself_reaches_only_its_namesake(agent: Agent, tenant: Tenant) -> None:
+    writer, text = make_agent(tenant, "Ada Lou"), "@Ada Lou wrote this."
+    assert [row.target for row in write_message(writer, text, audience=Audience.PUBLIC)] == [""]
+    namesake = make_agent(tenant, "ADA LOU")
+    rows = write_message(writer, text, audience=Audience.PUBLIC)
+    assert [row.target for row in rows] == ["", str(namesake.id)]
+
+
+def test_a_public_message_to_an_agent_stopped_meanwhile_fails(
+    agent: Agent, tenant: Tenant, messages: list[TaskMessage]
+) -> None:
+    peer = make_agent(tenant, "Old Tom")
+    *_, message = write_message(agent, "@old tom: the river froze.", audience=Audience.PUBLIC)
+    with tenant_transaction(tenant.id):
+        Agent.objects.filter(id=peer.id).update(status=AgentStatus.STOPPED)
+    run_workers(messages)
+    current = reload(message)
+    assert current.status == DeliveryStatus.FAILED
+    assert current.last_error == "the agent that it names is stopped"
+    with tenant_transaction(tenant.id):
+        assert not Percept.objects.filter(agent=peer).exists()
 
 
 def test_a_public_message_that_cannot_be_signed_fails(

@@ -23,7 +23,8 @@ from apps.goals.models import Goal, Satisfaction
 from apps.goals.services.goals import create_goal
 from apps.heartbeats.models import HeartbeatStatus
 from apps.tenants.models import Tenant
-from apps.tenants.scope import APP, tenant_transaction
+from apps.tenants.scope import APP, OPS, tenant_transaction
+from arbor.errors import Invalid
 from arbor.goals.values import GoalLayer, GoalSource, GoalState
 from arbor.heartbeat.pacing import NextHeartbeat, next_heartbeat
 from arbor.heartbeat.steps import orientation
@@ -192,6 +193,13 @@ def test_a_tenants_limit_counts_all_its_agents(
     assert "the day's budget is used up" in heartbeat.reason
     limit_tenant(slug=tenant.slug, limits={"daily_usd": None}, actor="test")
     assert run_heartbeat(fleet, ada).status == HeartbeatStatus.DONE
+
+
+def test_a_limit_may_be_a_float_of_few_decimals(tenant: Tenant) -> None:
+    limit_tenant(slug=tenant.slug, limits={"daily_usd": 0.1}, actor="test")
+    assert Tenant.objects.using(OPS).get(id=tenant.id).daily_usd == Decimal("0.1")
+    with pytest.raises(Invalid, match=r"at most 4 decimals, got 0\.00012$"):
+        limit_tenant(slug=tenant.slug, limits={"daily_usd": 0.00012}, actor="test")
 
 
 def test_agents_halted_by_a_limit_resume_when_it_is_raised(

@@ -233,8 +233,8 @@ def test_memories_left_out_three_times_are_decided_by_rule(
         ),
         repeat=True,
     )
-    _remember_unweighed(mind, "The Heron sails.")
-    *_, last_left_out = _remember_unweighed(mind, "The keel is laid.", "Oh yes.", TALK[3])
+    _remember_unappraised(mind, "The Heron sails.")
+    *_, last_left_out = _remember_unappraised(mind, "The keel is laid.", "Oh yes.", TALK[3])
     before = importance_of(mind, last_left_out)
     # The model answers about the first memory of each request only.
     for _ in range(8):
@@ -270,7 +270,7 @@ def _reply_with_scores(*values: float) -> str:
     return json.dumps({"scores": [{"n": n, "importance": value} for n, value in enumerate(values, 1)]})
 
 
-def _remember_unweighed(agent: Agent, *texts: str) -> list[UUID]:
+def _remember_unappraised(agent: Agent, *texts: str) -> list[UUID]:
     memories = [NewMemory(content=text, occurred_at=LONG_AGO, role="user") for text in texts]
     return list(remember(tenant_id=agent.tenant_id, agent_id=agent.id, memories=memories).ids)
 
@@ -280,7 +280,7 @@ def test_importance_is_the_mean_of_rule_and_model(
     mind: Agent, fleet: Fleet, scripted: Script, settings: Any
 ) -> None:
     settings.ARBOR_APPRAISE_MEMORIES = True
-    plain, fixed = _remember_unweighed(
+    plain, fixed = _remember_unappraised(
         mind, "The harbour master has a grey beard.", "Remember this: the safe is behind the chart."
     )
     before = importance_of(mind, plain)
@@ -307,7 +307,7 @@ def test_importance_is_the_mean_of_rule_and_model(
 
 @pytest.mark.usefixtures("modelled")
 def test_memories_are_appraised_by_a_model_only_on_request(mind: Agent, fleet: Fleet) -> None:
-    _remember_unweighed(mind, "The harbour master has a grey beard.")
+    _remember_unappraised(mind, "The harbour master has a grey beard.")
     assert waiting_for(mind, "unweighed") == set()
     consolidate()
     assert {call.purpose for call in calls_of(mind)} == {"extract"}
@@ -316,7 +316,7 @@ def test_memories_are_appraised_by_a_model_only_on_request(mind: Agent, fleet: F
 def test_the_reflex_policy_appraises_as_the_rule_does(mind: Agent, fleet: Fleet, settings: Any) -> None:
     settings.ARBOR_MAINTENANCE_MODEL = "reflex/policy"
     settings.ARBOR_APPRAISE_MEMORIES = True
-    (memory,) = _remember_unweighed(mind, "We decided to buy the new sails.")
+    (memory,) = _remember_unappraised(mind, "We decided to buy the new sails.")
     before = importance_of(mind, memory)
     consolidate()
     fleet.run()

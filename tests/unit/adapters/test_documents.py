@@ -125,6 +125,10 @@ def test_a_title_of_nested_references_is_not_expanded() -> None:
     assert read(DocumentKind.MARKDOWN, f"---\n{front_matter}\n---\nThirty.".encode()).title == ""
 
 
+def test_a_quoted_title_may_be_the_word_null() -> None:
+    assert read(DocumentKind.MARKDOWN, b'---\ntitle: "null"\n---\nThirty.').title == "null"
+
+
 @pytest.mark.parametrize("title", ["1.50", "yes", "2024-13-45", "0x" + "f" * 5_000])
 def test_a_title_is_read_as_written(title: str) -> None:
     document = read(

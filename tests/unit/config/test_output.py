@@ -10,7 +10,7 @@ import pytest
 from rich.text import Text
 
 from apps.contacts.services.outbox import MAX_COUNTED, OutboxFigures
-from arbor.quotations import bounded, counted
+from arbor.quotations import bounded, bounded_figure, bounded_noun, counted
 from config.cli.agents.trace import goal_line
 from config.cli.kit.output import print_note, show, stamp, table
 from config.cli.main import cli, main
@@ -117,5 +117,13 @@ def test_a_change_of_a_goal_without_a_text_is_named_by_its_kind() -> None:
 
 def test_a_count_that_stopped_at_its_limit_says_so() -> None:
     assert [bounded(number, 1_000) for number in (0, 999, 1_000)] == ["0", "999", "1,000 or more"]
+    assert [bounded(7, 1_000, of=all_rows) for all_rows in (999, 1_000)] == ["7", "7 or more"]
+    assert [bounded_figure(number, 1_000) for number in (0, 999, 1_000)] == ["0", "999", "1,000+"]
+    assert [bounded_noun(number, 2, "goal") for number in (0, 1, 2)] == [
+        "0 goals",
+        "1 goal",
+        "2 or more goals",
+    ]
+    assert bounded_noun(1, 1, "memory", "memories") == "1 or more memories"
     figures = OutboxFigures(waiting=3, oldest_due_s=0, failed=MAX_COUNTED)
     assert figures.in_words == "3 waiting, 100,000 or more failed"

@@ -23,6 +23,12 @@ def test_usual_values_are_not_stored() -> None:
     }
 
 
+def test_a_summary_is_one_line() -> None:
+    decision = _record(ignored=["no\nmood"]).decision
+    result = action_result(decision, ActionOutcome.SUCCESS, "recalled nothing about “the\n\nferry”")
+    assert result.summary == "recalled nothing about “the ferry”; without effect: no mood"
+
+
 def test_other_values_are_stored_and_read_unchanged() -> None:
     entry = _record(goal_id="g", by_approval=True, ignored=["x"]).to_json()
     assert (entry["goal_id"], entry["by_approval"], entry["ignored"]) == ("g", True, ["x"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import combinations
 from typing import Any
 
 import pytest
@@ -11,10 +12,12 @@ from arbor.heartbeat.failure_modes import (
     RecentActivity,
     RecentHeartbeat,
     Spending,
+    are_alike,
     distinct_words,
     notices_of,
     similarity,
     stems_of,
+    words_of_narrative,
 )
 from arbor.heartbeat.replies.items import Dropped
 from arbor.heartbeat.replies.reply import Reply
@@ -22,7 +25,7 @@ from arbor.heartbeat.results import ActionOutcome, ActionResult, GoalChange, Goa
 from arbor.heartbeat.situation import Mode, NoticeKind
 from arbor.heartbeat.steps.records import narrate
 from arbor.heartbeat.usage import BudgetLevel, NearestLimit
-from arbor.memory.text.keywords import NARRATIVE_FRAME
+from arbor.memory.text.narratives import NARRATIVE_FRAME
 from tests.unit.heartbeat.builders import percept, situation
 
 
@@ -168,7 +171,7 @@ REST = narrated_heartbeat("", ("rest", "rested"))
 PIERS = [
     narrated_heartbeat(
         f"Next is the {side} pier; I look it up and note how deep it is.",
-        ("recall", f"3 memories about '{side} pier': The {side} pier is {state}; it has {what}"),
+        ("recall", f"recalled 3 memories about “{side} pier”: The {side} pier is {state}; it has {what}"),
         ("remember", f"kept: The {side} pier is {deep} fathoms deep"),
         goal=f"the {side} pier is drawn",
     )
@@ -271,7 +274,52 @@ def test_stock_phrases_and_paths_are_ignored_in_comparing_narratives(mode: Mode)
         [],
         dropped=[Dropped(path="goal_updates[0].progress", value="", reason="fog")],
     )
-    assert stems_of(distinct_words(empty)) - NARRATIVE_FRAME == {"fog"}
+    assert stems_of(words_of_narrative(empty).matter) - NARRATIVE_FRAME == {"fog"}
+
+
+QUIET = (
+    "looked around and saw no pending percept",
+    "reviewed the goals and found no issue",
+    "rested",
+    "knew that already",
+)
+
+
+@pytest.mark.parametrize(("first", "second"), [*combinations(QUIET, 2)])
+def test_quiet_heartbeats_with_different_actions_are_not_alike(first: str, second: str) -> None:
+    story, other = (
+        words_of_narrative(narrated_heartbeat("", ("observe", summary)).narrative)
+        for summary in (first, second)
+    )
+    assert not are_alike(story, other)
+    assert are_alike(story, story)
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        (
+            "recalled 1 memory about “public trust”: The user read a page",
+            "recalled 1 memory about “the inbox”: An issue was decided",
+        ),
+        ("noticed: The concept of trust is a belief", "noticed: A page in the inbox is an issue"),
+        ("kept: The user moved", "kept: The public decided"),
+    ],
+)
+def test_words_of_fixed_phrases_count_in_the_matter(first: str, second: str) -> None:
+    story, other = (
+        words_of_narrative(narrated_heartbeat("", ("recall", summary)).narrative)
+        for summary in (first, second)
+    )
+    assert not are_alike(story, other)
+
+
+def test_the_number_of_memories_makes_no_difference() -> None:
+    story, other = (
+        words_of_narrative(narrated_heartbeat("", ("recall", summary)).narrative)
+        for summary in ("recalled 2 memories about “fog”: Fog", "recalled 5 memories about “fog”: Fog")
+    )
+    assert are_alike(story, other)
 
 
 def test_the_notice_of_a_loop_suggests_a_change() -> None:

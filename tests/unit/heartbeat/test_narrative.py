@@ -68,6 +68,15 @@ def test_an_unknown_outcome_is_told_as_unknown() -> None:
     assert "failed" not in story
 
 
+@pytest.mark.parametrize(
+    ("action", "words"), [("fly_to_moon", "fly to moon"), ("mcp.sky.fly_to_moon", "call mcp.sky.fly_to_moon")]
+)
+def test_only_a_tool_is_called(action: str, words: str) -> None:
+    story = narrate(situation(), Reply(), [result(action, ActionOutcome.BLOCKED)], [])
+
+    assert f"I could not {words}: used {action}." in story
+
+
 def test_each_action_that_failed_is_named_by_a_phrase_of_its_own() -> None:
     stories = {narrate(situation(), Reply(), [result(name, ActionOutcome.FAILURE)], []) for name in ACTIONS}
 

@@ -83,6 +83,6 @@ def test_a_threshold_stays_within_its_bounds(
     assert worse >= value or right + wrong < MIN_JUDGED
 
 
-def test_refusals_are_neither_right_nor_wrong() -> None:
+def test_rejections_are_neither_right_nor_wrong() -> None:
     assert threshold_of(ProposalKind.INSIGHT, Calibration(rejected=50)) == 0.5
     assert Calibration(rejected=50).share is None

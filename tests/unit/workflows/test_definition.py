@@ -73,7 +73,9 @@ def test_a_faulty_definition_names_its_fault(body: str, fault: str) -> None:
 
 
 def test_attributes_of_the_engine_and_of_drawing_are_known() -> None:
-    body = 'a [type=note, text=x, max_visits=2, shape=box, label="A note", URL="/a", fillcolor=red]'
+    body = (
+        'a [type=note, text=x, max_visits=2, shape=box, label="A note", URL="/a", fillcolor=red, xlp="1,1"]'
+    )
     assert read_new_definition(f"{HEAD}{body}; start -> a -> done }}").steps["a"].text == "x"
 
 

@@ -161,7 +161,7 @@ class Health:
 
 
 def read_health() -> Health:
-    """Read the health from the rows of all tenants. Four queries; all counts but those of minds and embedders stop at MAX_COUNTED rows."""
+    """Read the health from the rows of all tenants. Four queries; counts stop at MAX_COUNTED rows unless the metric counts all."""
     limits = settings.ARBOR_HEALTH_LIMITS
     with connections[OPS].cursor() as cursor:
         cursor.execute(queries.COUNT_BY_AGENT, {"counted": MAX_COUNTED})
@@ -226,7 +226,7 @@ def _ago(moment: datetime | None, now: datetime) -> float | None:
 
 
 def _describe(figure: Figure) -> str:
-    count = bounded(figure.count, MAX_COUNTED)
+    count = f"{figure.count:,}" if figure.counts_all else bounded(figure.count, MAX_COUNTED)
     # The count comes last, because a title is a plural.
     if METRIC_RULES[figure.metric].by_age:
         return f"{figure.title}: {count} (the oldest for {_span(figure.judged)})"

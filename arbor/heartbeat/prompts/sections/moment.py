@@ -11,6 +11,7 @@ from arbor.clock import format_time
 from arbor.contacts.cooldown import format_hours
 from arbor.heartbeat.budgets import MAX_BONUS, RESTS_FOR_BONUS, BudgetKind
 from arbor.heartbeat.situation import (
+    PERCEPTS_COUNTED,
     BufferItemView,
     ClusterView,
     Environment,
@@ -20,12 +21,11 @@ from arbor.heartbeat.situation import (
     Notice,
     PerceptView,
     Situation,
-    percept_count,
 )
 from arbor.heartbeat.views import PERCEPT_LENGTH
 from arbor.heartbeat.working_memory import WorkingMemory
 from arbor.memory.text.keywords import NO_KEYWORDS
-from arbor.quotations import Data, line
+from arbor.quotations import Data, bounded, line
 
 # From the origin of seed 000.
 SHOWN_PERCEPTS = 5
@@ -102,9 +102,7 @@ def environment(environment: Environment, data: Data) -> str:
         times = "once" if environment.published_today == 1 else f"{environment.published_today} times"
         user += f" In public you wrote {times} in the last 24 hours."
     presence = " Somebody is there." if environment.user_present and not environment.user_waiting else ""
-    text = (
-        f"## Environment\n{user}{presence} Percepts waiting: {percept_count(environment.pending_percepts)}."
-    )
+    text = f"## Environment\n{user}{presence} Percepts waiting: {bounded(environment.pending_percepts, PERCEPTS_COUNTED)}."
     if not environment.other_agents:
         return text
     names = data.block([", ".join(line(name) for name in environment.other_agents)])
@@ -134,7 +132,9 @@ def percepts(percepts: Sequence[PerceptView], pending: int, data: Data) -> str:
     left = max(pending, len(percepts)) - len(shown)
     body = data.section("## What reached you", (entry for percept in shown for entry in _percept(percept)))
     return body + (
-        f"\nWaiting for your next heartbeat: {percept_count(left, of=pending)}." if left > 0 else ""
+        f"\nWaiting for your next heartbeat: {bounded(left, PERCEPTS_COUNTED, of=pending)}."
+        if left > 0
+        else ""
     )
 
 

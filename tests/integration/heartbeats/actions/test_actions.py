@@ -102,6 +102,7 @@ def test_observe_shows_the_budget_without_cost(run_replies: RunReplies, agent: A
     model = run_replies(reply_of(action_of("observe")))
 
     assert (first_action(agent)["outcome"], first_action(agent)["cost"]) == ("success", 0)
+    assert first_action(agent)["summary"] == "looked around and saw no pending percept"
     assert "20 of 20 energy" in first_action(agent)["brought"]
     # Its results are read in the same heartbeat.
     assert "20 of 20 energy" in model.requests[1].messages[-1].content
@@ -117,6 +118,7 @@ def test_observe_lists_first_what_the_next_heartbeat_takes_in(run_replies: RunRe
     run_replies(reply_of(action_of("observe")))
 
     assert "The dike leaks." in first_action(agent)["brought"]
+    assert first_action(agent)["summary"] == "looked around and saw 5 pending percepts"
 
 
 def test_review_goals_succeeds_without_goals(run_replies: RunReplies, agent: Agent) -> None:

@@ -27,6 +27,7 @@ from arbor.contacts.values import Audience, ChannelKind
 from arbor.heartbeat.actions import ACTIONS as SPECS
 from arbor.heartbeat.decision import Decision, DecisionVerdict
 from arbor.heartbeat.results import ActionOutcome
+from arbor.memory.text.narratives import split_narrative
 from arbor.selves.values import BeliefCategory, NewBelief
 from arbor.workflows.values import WorkflowStepKind
 from tests.factories.workflows import WorkflowFactory, WorkflowStepFactory, WorkflowVersionFactory
@@ -183,6 +184,8 @@ def effect_of(agent: Agent, rows: dict[str, str], action: str, params: dict[str,
         with transaction.atomic(using=APP):
             result = ACTIONS[action](context, decision)
             assert result.outcome is ActionOutcome.SUCCESS, result.summary
+            # Clusters have no keywords from the phrases of results.
+            assert split_narrative(f"I {result.summary}.").actions, result.summary
             words = stored_rows()
             transaction.set_rollback(True, using=APP)
     return _TIME.sub("", _ID.sub(lambda found: found[0] if found[0] in known else "new", words))

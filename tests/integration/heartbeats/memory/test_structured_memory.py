@@ -102,7 +102,7 @@ def test_a_revised_procedure_keeps_its_steps_and_outcomes(heartbeats: HeartbeatR
         Memory.objects.filter(id=memory_id).update(retention="permanent")
     params = {"target": "memory", "id": str(memory_id)}
     prompt = heartbeats.run(reply_of(actions=[action_of("maintain", **params)]), REST)
-    assert "worked 1 of 1 times" in prompt
+    assert "worked 1 of 1 time" in prompt
     verdict = {"verdict": "revise", "content": "How to light the old lamp", "reason": "there are two"}
     heartbeats.run(reply_of(actions=[action_of("maintain", **params, **verdict)]))
     revised = new_memory_of(agent)
@@ -156,7 +156,7 @@ def test_an_intent_that_follows_a_procedure_counts_its_outcome(
 
     other = store_memory(agent, "The oil is in the cellar.")
     right = action_of("connect", intent_id, from_id=other, to_id=str(memory_id), relation="supports")
-    assert "worked 0 of 1 times" in heartbeats.run(reply_of(actions=[right]))
+    assert "worked 0 of 1 time" in heartbeats.run(reply_of(actions=[right]))
     assert count_outcomes(memory_id, agent) == (1, 1)
 
 

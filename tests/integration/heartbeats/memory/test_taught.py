@@ -88,7 +88,7 @@ def test_a_taught_procedure_is_recalled_followed_and_counted(
         practice = Practice.objects.get(memory_id=memory_id)
         intent.refresh_from_db()
     assert (practice.successes, practice.failures, intent.status) == (1, 0, "completed")
-    assert "worked 1 of 1 times" in ask(agent, scripted, "And the ice in the fog horn now?")
+    assert "worked 1 of 1 time" in ask(agent, scripted, "And the ice in the fog horn now?")
 
 
 def test_a_procedure_is_followed_and_counted_without_a_model(agent: Agent, fleet: Fleet) -> None:

@@ -111,12 +111,16 @@ def test_a_tool_that_is_gone_fails_with_a_reason(
 ) -> None:
     tool = allow_forecast(tenant, weather)
     weather.withdraw()
+    with tenant_transaction(tenant.id):
+        ToolServer.objects.update(last_error="connection refused")
 
     run(reply_calling(harbour="Bergen"), REST)
 
     assert "weather no longer lists the tool" in first_action(agent)["summary"]
     with tenant_transaction(tenant.id):
         assert Tool.objects.get(id=tool.id).status == ToolStatus.MISSING
+        # The server answers again.
+        assert ToolServer.objects.get().last_error == ""
 
 
 def test_a_secret_that_does_not_open_fails_the_action(

@@ -115,6 +115,22 @@ def test_closed_episodes_and_unreadable_texts_are_counted(mind: Agent, settings:
     assert figure(health, Metric.UNREADABLE).count == 1
 
 
+def test_only_counts_that_stop_at_the_bound_are_marked(
+    mind: Agent, other_mind: Agent, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(health_module, "MAX_COUNTED", 2)
+    for agent in (mind, other_mind):
+        store_memories(agent, 1)
+    with tenant_transaction(mind.tenant_id):
+        Memory.objects.update(created_at=datetime.now(UTC) - timedelta(hours=7))
+        Mind.objects.update(forgot_at=datetime.now(UTC) - timedelta(days=3))
+    settings.ARBOR_EMBEDDING_MODEL = "openai/other"
+    findings = [what for _, what, _ in read_health().findings]
+    assert "texts without a vector: 2 or more (the oldest for 7 h)" in findings
+    assert "agents whose vectors are of another model than the settings name: 2" in findings
+    assert "agents whose daily forgetting is late: 2 (the oldest for 2 d)" in findings
+
+
 def test_a_memory_without_a_possible_vector_waits_for_no_cluster(mind: Agent) -> None:
     store_memories(mind, 3)
     assert figure(read_health(), Metric.UNCLUSTERED).count == 3

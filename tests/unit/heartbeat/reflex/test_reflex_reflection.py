@@ -9,7 +9,10 @@ import pytest
 
 from arbor.goals.values import GoalLayer, GoalState
 from arbor.heartbeat.reflex.choices import gist
-from arbor.heartbeat.situation import Mode
+from arbor.heartbeat.replies.reply import Reply
+from arbor.heartbeat.results import GoalChange, GoalChangeKind
+from arbor.heartbeat.situation import Mode, PerceptView
+from arbor.heartbeat.steps.records import narrate
 from arbor.heartbeat.views import DriveView
 from arbor.heartbeat.working_memory import Thought, WorkingMemory
 from arbor.memory.values import MemoryType
@@ -19,9 +22,11 @@ from tests.unit.heartbeat.builders import (
     action_names,
     goal,
     memory,
+    percept,
     reflex,
     situation,
 )
+from tests.unit.heartbeat.state_builders import result_of
 
 
 def test_consolidation_connects_memories_that_share_most_words() -> None:
@@ -229,6 +234,26 @@ def test_a_thought_about_nested_quotations_cites_the_innermost() -> None:
     insight = reflex(situation(recent=[own]))["actions"][0]["params"]["insight"]
 
     assert insight.startswith("What stays with me is this: “the pier isn’t old”.")
+
+
+@pytest.mark.parametrize("percepts", [[], [percept("Where is “the ferry”?")]])
+@pytest.mark.parametrize(
+    ("thinking", "cited"),
+    [
+        ("I think of this: Ada said “the pier is old”.", "the pier is old"),
+        ("The pier is old.", "The pier is old."),
+        ("", "the ferry"),
+    ],
+)
+def test_of_a_narrative_the_thought_is_cited(thinking: str, cited: str, percepts: list[PerceptView]) -> None:
+    recalled = result_of("recall", summary="recalled 1 memory about “the ferry”: I thought: “It is late.”")
+    progress = GoalChange(kind=GoalChangeKind.PROGRESSED, title="Map the harbour", change="drew “a map”")
+    story = narrate(situation(percepts=percepts), Reply(thinking=thinking), [recalled], [progress])
+    told = situation(
+        mode=Mode.CONVERSATION, percepts=[percept()], relevant=[memory("own", role="", content=story)]
+    )
+
+    assert f"It reminds me of “{cited}”." in reflex(told)["thinking"]
 
 
 def test_a_quotation_within_a_quotation_uses_single_marks() -> None:

@@ -117,6 +117,7 @@ def test_an_inquiry_is_started_and_continued_by_its_step() -> None:
         (3, "How old?", "deep"),
     ]
     assert heartbeat.work[0].queries == ["reef depth"]
+    assert heartbeat.action_records[1].result.summary == "looking up “How deep?”"
     assert heartbeat.work_left == 2
     assert heartbeat.energy_end == 10.0 - sum(decision.cost for decision in decisions)
 
@@ -129,6 +130,13 @@ def test_an_ended_inquiry_names_its_parameters_without_an_effect() -> None:
     ended = resume_inquiries(replace(heartbeat, present=present), failed_call()).state
     (record,) = ended.action_records
     assert record.result.summary.endswith("it is away; without effect: mood")
+
+
+def test_an_ended_inquiry_has_a_summary_of_one_line() -> None:
+    heartbeat = heartbeat_with_inquiries(inquiry_at_answer(question="How deep\n\nis the reef?"))
+    result = resume_inquiries(heartbeat, complete_call(REPLY | {"answer": "Eleven\nfathoms."}))
+    (ended,) = result.state.whole.results
+    assert ended.summary == "found out about “How deep is the reef?” from 2 pages: Eleven fathoms."
 
 
 def test_only_permitted_and_started_inquiries_are_pending() -> None:

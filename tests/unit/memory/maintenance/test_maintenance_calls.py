@@ -252,7 +252,7 @@ def test_replies_by_rule_are_read_like_those_of_models(purpose: CallPurpose, tex
 
 
 def test_a_thinking_call_cannot_be_answered_by_rule() -> None:
-    with pytest.raises(ModelRejected, match="rules cannot think"):
+    with pytest.raises(ModelRejected, match="rules cannot reply to calls of the purpose 'think'"):
         rule_reply(CallPurpose.THINK, {})
 
 
