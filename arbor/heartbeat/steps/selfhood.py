@@ -105,13 +105,13 @@ def identity_insights(heartbeat: HeartbeatState) -> Steps[HeartbeatState]:
     named = [text for insight in insights for text in insight.evidence if read_id(text.strip())]
     stripped = [text.strip() for text in dict.fromkeys(named)]
     own: frozenset[UUID] = (yield OwnMemories(named=stripped)) if named else frozenset()
-    proposals: dict[str, NewProposal] = {}
+    # A list, because insights of several round trips may have equal paths.
+    proposals: list[tuple[str, IdentityInsight, NewProposal]] = []
     dropped: list[Dropped] = []
     paths = heartbeat.reply_or_empty.paths_of("identity_insights", insights)
-    by_path = dict(zip(paths, insights, strict=True))
-    for path, insight in by_path.items():
+    for path, insight in zip(paths, insights, strict=True):
         try:
-            proposals[path] = _proposal(insight, own, source=heartbeat.source)
+            proposals.append((path, insight, _proposal(insight, own, source=heartbeat.source)))
         except ArborError as error:
             dropped.append(Dropped(path=path, value=insight.model_dump_json(), reason=str(error)))
             continue
@@ -120,10 +120,10 @@ def identity_insights(heartbeat: HeartbeatState) -> Steps[HeartbeatState]:
             dropped.append(Dropped(path=f"{path}.evidence", value="; ".join(unknown), reason=reason))
     outcome: ProposalOutcome = ProposalOutcome()
     if proposals:
-        outcome = yield Propose(proposals=[*proposals.values()])
+        outcome = yield Propose(proposals=[proposal for _, _, proposal in proposals])
     dropped += [
-        Dropped(path=path, value=by_path[path].model_dump_json(), reason=_REDUNDANT)
-        for path, proposal in proposals.items()
+        Dropped(path=path, value=insight.model_dump_json(), reason=_REDUNDANT)
+        for path, insight, proposal in proposals
         if proposal in outcome.redundant
     ]
     changed = _lines(

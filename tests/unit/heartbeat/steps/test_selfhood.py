@@ -23,6 +23,7 @@ from arbor.heartbeat.replies.reply import (
     ProposalDecision,
     Reply,
 )
+from arbor.heartbeat.replies.round_trips import merge_replies
 from arbor.heartbeat.state import HeartbeatState
 from arbor.heartbeat.steps.selfhood import consolidate, identity_insights, process_proposals
 from arbor.selves.proposals import NewProposal, ProposalKind
@@ -235,3 +236,24 @@ def test_a_domain_error_drops_a_decision() -> None:
 def test_an_unexpected_error_of_a_decision_propagates() -> None:
     with pytest.raises(ZeroDivisionError):
         decide_with_error(ZeroDivisionError())
+
+
+def test_insights_with_equal_paths_are_each_proposed_or_dropped() -> None:
+    contents = ("I am patient.", "I am kind.", "I am calm.")
+    kept, second, third = (Reply(identity_insights=[insight(content=content)]) for content in contents)
+    unfounded = Reply(identity_insights=[insight(evidence=[])])
+    merged = kept
+    for reply in (second, third, unfounded):
+        merged = merge_replies(merged, reply)
+
+    def proposed(need: Propose) -> ProposalOutcome:
+        return ProposalOutcome(redundant=[need.proposals[1]])
+
+    answers = Answers({OwnMemories: frozenset({MEMORY}), Propose: proposed})
+    result = answers.run(identity_insights(heartbeat_of(reply=merged)))
+
+    _, propose = answers.needs
+    assert [new.content for new in propose.proposals] == [*contents]
+    dropped = result.state.present.dropped
+    assert [item.path for item in dropped] == ["identity_insights[0]"] * 2
+    assert ["I am kind." in item.value for item in dropped] == [False, True]
