@@ -332,7 +332,10 @@ def _action_paths(heartbeat: HeartbeatState) -> dict[int, str]:
     """Return the paths of this round trip's actions by their index; an approved action is not in the reply, and has its name."""
     decisions = [record.decision for record in heartbeat.action_records]
     proposed = [decision.index for decision in decisions if not decision.by_approval]
-    paths = heartbeat.reply_or_empty.paths_of("actions", proposed)
+    reply = heartbeat.reply_or_empty
+    paths = reply.paths_of("actions", reply.actions)
+    # In a merged reply, the actions of earlier round trips come first.
+    paths = paths[len(paths) - len(proposed) :]
     return dict(zip(proposed, paths, strict=True)) | {
         decision.index: f"approved {decision.action}" for decision in decisions if decision.by_approval
     }

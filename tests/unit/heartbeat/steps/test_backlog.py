@@ -12,7 +12,15 @@ from arbor.goals.intents import IntentStatus
 from arbor.goals.values import GoalState
 from arbor.heartbeat.decision import Decision, DecisionVerdict
 from arbor.heartbeat.needs import OpenBacklog, OwnMemories
-from arbor.heartbeat.replies.reply import Decomposition, GoalUpdate, Intention, ProposedGoal, Reply
+from arbor.heartbeat.replies.reply import (
+    Decomposition,
+    GoalUpdate,
+    Intention,
+    ProposedAction,
+    ProposedGoal,
+    Reply,
+)
+from arbor.heartbeat.replies.round_trips import merge_replies
 from arbor.heartbeat.results import ActionOutcome, GoalChange, GoalChangeKind, RoundTripRecord
 from arbor.heartbeat.state import HeartbeatState
 from arbor.heartbeat.steps.backlog import goals, store_decompositions
@@ -136,6 +144,12 @@ def test_a_refused_plan_counts_no_heartbeat() -> None:
 # --- After the actions ---------------------------------------------------------------------------------
 
 
+def actions_of(*records: Any) -> list[ProposedAction]:
+    """Return the proposed actions of these records."""
+    decisions = [record.decision for record in records]
+    return [ProposedAction(action=decision.action) for decision in decisions if not decision.by_approval]
+
+
 def run_goals(*records: Any, intents: Any = (), **changes: Any) -> tuple[HeartbeatState, Backlog]:
     """Run `goals` after these actions, with intents locked where their actions ran."""
     ran = {record.decision.intent_id for record in records if record.decision.runs}
@@ -148,7 +162,7 @@ def run_goals(*records: Any, intents: Any = (), **changes: Any) -> tuple[Heartbe
         "present": RoundTripRecord(action_records=list(records)),
         "served": keys,
         "counted": keys,
-        "reply": Reply(),
+        "reply": Reply(actions=actions_of(*records)),
     }
     heartbeat, _ = run_with_backlog(goals, heartbeat_of(**(values | changes)), backlog)
     return heartbeat, backlog
@@ -257,7 +271,7 @@ def test_the_paths_of_actions_are_those_of_their_own_reply() -> None:
     ]
     approved = replace(approved, decision=approved.decision.model_copy(update={"by_approval": True}))
     earlier = RoundTripRecord(action_records=[action_record_of("rest"), action_record_of("rest", index=1)])
-    reply = Reply(item_paths={"actions": ["actions[1]", "actions[2]"]})
+    reply = Reply(actions=actions_of(*proposed), item_paths={"actions": ["actions[1]", "actions[2]"]})
     heartbeat, _ = run_goals(approved, *proposed, intents=[intent], earlier=earlier, reply=reply)
 
     assert [item.path for item in heartbeat.present.dropped] == [
@@ -265,6 +279,18 @@ def test_the_paths_of_actions_are_those_of_their_own_reply() -> None:
         "approved recall.goal_id",
         "actions[1].goal_id",
     ]
+
+
+def test_the_paths_of_actions_are_those_of_the_last_of_merged_replies() -> None:
+    earlier = [action_record_of("rest"), action_record_of("rest", index=1)]
+    last = [action_record_of("recall", index=number, goal_id=MISSING_ID) for number in (2, 3)]
+    reply = merge_replies(
+        Reply(actions=actions_of(*earlier), item_paths={"actions": ["actions[3]", "actions[4]"]}),
+        Reply(actions=actions_of(*last)),
+    )
+    heartbeat, _ = run_goals(*last, earlier=RoundTripRecord(action_records=earlier), reply=reply)
+
+    assert [item.path for item in heartbeat.present.dropped] == ["actions[0].goal_id", "actions[1].goal_id"]
 
 
 def test_a_goal_that_an_earlier_turn_served_is_not_counted_again() -> None:
