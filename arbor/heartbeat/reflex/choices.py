@@ -53,8 +53,10 @@ _QUOTED_SUBJECT = re.compile(rf"[“‘]([^“”‘’]{{1,{_SUBJECT_LENGTH}}})
 #: The last quotation that begins in a text; ’ in a word is an apostrophe. Possessive, because trying shorter matches would take
 #: minutes for a long text.
 _INNERMOST = re.compile(r"(?:“([^“”‘]*+)|‘((?:[^“”‘’]|’(?=\w))*+))[^“‘]*+\Z")
-#: The thought of a narrative, after what was heard; without a thought the first quotation, before those of results.
-_NARRATED = re.compile(r"Heartbeat \d+\. [^“]*+(?:“[^”]*+”\. I thought: )?(“[^”]*+”?)")
+#: A narrative, and its thought; without a thought what was heard, and without either nothing, because results quote queries and names.
+_NARRATED = re.compile(
+    r"Heartbeat \d+\. [^“]*+(?:(?:(?<=I heard: )|(?<=I thought: ))(?:“[^”]*+”\. I thought: )?(“[^”]*+”?))?"
+)
 _ROTATED_PAIRS = 5
 #: A word from this length on may be a subject of its own.
 _LONG = 8
@@ -78,10 +80,11 @@ def excerpt(text: str, longest: int = EXCERPT_LENGTH) -> str:
 def gist(view: MemoryView) -> str:
     """Return a memory on one line, or its innermost quotation, because reflections on reflections nest quotations.
 
-    Of a narrative, only the thought counts: results quote queries and names.
+    Of a narrative, the quotation is in the thought, or else in what was heard.
     """
     narrated = _NARRATED.match(view.content)
-    quotation = None if view.role else _INNERMOST.search(narrated.group(1) if narrated else view.content)
+    searched = (narrated.group(1) or "") if narrated else view.content
+    quotation = None if view.role else _INNERMOST.search(searched)
     inner = (quotation.group(1) or quotation.group(2) or "").strip() if quotation else ""
     return excerpt(inner or view.content)
 

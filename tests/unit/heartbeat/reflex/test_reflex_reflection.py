@@ -236,16 +236,20 @@ def test_a_thought_about_nested_quotations_cites_the_innermost() -> None:
     assert insight.startswith("What stays with me is this: “the pier isn’t old”.")
 
 
-@pytest.mark.parametrize("percepts", [[], [percept("Where is “the ferry”?")]])
+HEARD = [percept("Where is “the ferry”?")]
+
+
 @pytest.mark.parametrize(
-    ("thinking", "cited"),
+    ("thinking", "percepts", "cited"),
     [
-        ("I think of this: Ada said “the pier is old”.", "the pier is old"),
-        ("The pier is old.", "The pier is old."),
-        ("", "the ferry"),
+        ("I think of this: Ada said “the pier is old”.", [], "the pier is old"),
+        ("I think of this: Ada said “the pier is old”.", HEARD, "the pier is old"),
+        ("The pier is old.", [], "The pier is old."),
+        ("The pier is old.", HEARD, "The pier is old."),
+        ("", HEARD, "the ferry"),
     ],
 )
-def test_of_a_narrative_the_thought_is_cited(thinking: str, cited: str, percepts: list[PerceptView]) -> None:
+def test_of_a_narrative_the_thought_is_cited(thinking: str, percepts: list[PerceptView], cited: str) -> None:
     recalled = result_of("recall", summary="recalled 1 memory about “the ferry”: I thought: “It is late.”")
     progress = GoalChange(kind=GoalChangeKind.PROGRESSED, title="Map the harbour", change="drew “a map”")
     story = narrate(situation(percepts=percepts), Reply(thinking=thinking), [recalled], [progress])
@@ -254,6 +258,16 @@ def test_of_a_narrative_the_thought_is_cited(thinking: str, cited: str, percepts
     )
 
     assert f"It reminds me of “{cited}”." in reflex(told)["thinking"]
+
+
+def test_of_a_narrative_without_a_thought_no_query_is_cited() -> None:
+    recalled = result_of("recall", summary="recalled 1 memory about “the ferry”")
+    story = narrate(situation(), Reply(), [recalled], [])
+    assert "“the ferry”" in story
+
+    cited = gist(memory(content=story, role=""))
+
+    assert cited.startswith(story[:20])
 
 
 def test_a_quotation_within_a_quotation_uses_single_marks() -> None:
