@@ -55,7 +55,7 @@ def to_utc(at: datetime) -> datetime:
 
 
 def in_utc(at: datetime) -> datetime:
-    """Return a time in UTC, as a validator of pydantic, which reports a ValueError with the name of the field."""
+    """Return a time in UTC. Raises ValueError, which pydantic reports with the name of the field."""
     try:
         return to_utc(at)
     except Invalid as error:

@@ -236,7 +236,7 @@ class Meeting:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Meetings:
-    """Meetings, and notes about other peers. Answered by the refused ones of these very notes, with reasons."""
+    """Meetings, and notes about other peers. Answered by the refused notes, as the same objects, each with its reason."""
 
     heartbeat_number: int
     met: Sequence[Meeting]
