@@ -19,7 +19,7 @@ from arbor.goals.rows import GoalRow
 from arbor.goals.values import GoalState, NewGoalRequest
 from arbor.heartbeat.actions import ACTIONS
 from arbor.heartbeat.reflex.choices import SUBSTITUTE_ACTIONS
-from arbor.heartbeat.replies.items import Dropped
+from arbor.heartbeat.replies.items import Dropped, places
 from arbor.heartbeat.replies.reply import Decomposition, GoalUpdate, ProposedGoal, Reply
 from arbor.heartbeat.results import ActionOutcome, ActionResult, GoalChange, GoalChangeKind
 from arbor.heartbeat.state import HeartbeatState
@@ -334,8 +334,9 @@ def _action_paths(heartbeat: HeartbeatState) -> dict[int, str]:
     proposed = [decision.index for decision in decisions if not decision.by_approval]
     reply = heartbeat.reply_or_empty
     paths = reply.paths_of("actions", reply.actions)
-    # In a merged reply, the actions of earlier round trips come first.
-    paths = paths[len(paths) - len(proposed) :]
+    # In a merged reply, the actions of earlier round trips come first. A pipeline may have asked for another reply since.
+    first = len(paths) - len(proposed)
+    paths = paths[first:] if first >= 0 else places("actions", len(proposed))
     return dict(zip(proposed, paths, strict=True)) | {
         decision.index: f"approved {decision.action}" for decision in decisions if decision.by_approval
     }

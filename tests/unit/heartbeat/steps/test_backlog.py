@@ -293,6 +293,13 @@ def test_the_paths_of_actions_are_those_of_the_last_of_merged_replies() -> None:
     assert [item.path for item in heartbeat.present.dropped] == ["actions[0].goal_id", "actions[1].goal_id"]
 
 
+def test_actions_that_the_reply_lacks_are_named_by_their_places() -> None:
+    records = [action_record_of("recall", index=number, goal_id=MISSING_ID) for number in (0, 1)]
+    heartbeat, _ = run_goals(*records, reply=Reply(actions=actions_of(records[0])))
+
+    assert [item.path for item in heartbeat.present.dropped] == ["actions[0].goal_id", "actions[1].goal_id"]
+
+
 def test_a_goal_that_an_earlier_turn_served_is_not_counted_again() -> None:
     before = GoalChange(goal_id=str(REEF.id), title=REEF.title, kind=GoalChangeKind.PROGRESSED, change="x")
     heartbeat, backlog = run_goals(
