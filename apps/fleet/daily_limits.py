@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from decimal import Decimal
 from types import MappingProxyType
 from typing import Any
@@ -14,16 +15,24 @@ from apps.tenants.scope import APP
 from arbor.errors import Invalid
 from arbor.heartbeat.usage import BudgetLevel
 
-#: The daily limits of agents and tenants: the unit of each, and its largest value by the size of the columns.
-LIMITS: Mapping[str, tuple[str, int]] = MappingProxyType(
+
+@dataclass(frozen=True, kw_only=True)
+class DailyLimit:
+    """The values that a daily limit may have, by the size and the scale of its columns."""
+
+    unit: str
+    largest: int
+    decimals: int
+
+
+#: The daily limits of agents and tenants.
+LIMITS: Mapping[str, DailyLimit] = MappingProxyType(
     {
-        "daily_heartbeats": ("heartbeats", 2**31 - 1),
-        "daily_tokens": ("tokens", 10**15),
-        "daily_usd": ("US dollars", 10**8 - 1),
+        "daily_heartbeats": DailyLimit(unit="heartbeats", largest=2**31 - 1, decimals=0),
+        "daily_tokens": DailyLimit(unit="tokens", largest=10**15, decimals=0),
+        "daily_usd": DailyLimit(unit="US dollars", largest=10**8 - 1, decimals=4),
     }
 )
-#: The decimals of a limit of money, by the scale of the columns.
-DECIMALS = 4
 # Waits for heartbeats that have read the old limit.
 _LOCK_SCHEDULES = """
 SELECT FROM heartbeats_heartbeatschedule
@@ -45,20 +54,23 @@ _SPREAD = 0.05
 
 
 def check_daily_limits(limits: Mapping[str, float | Decimal | None]) -> None:
-    """Raise Invalid for an unknown name, and unless each daily limit is None, or from 0 to its largest value, with at most DECIMALS decimals."""
+    """Raise Invalid for an unknown name, and unless each daily limit is None, or from 0 to its largest value, with no more decimals than it may have."""
     for name, limit in limits.items():
         if name not in LIMITS:
             raise Invalid(f"daily limits are {', '.join(LIMITS)}, got {name!r}")
-        unit, largest = LIMITS[name]
+        allowed = LIMITS[name]
         if limit is None:
             continue
         # By its digits: as a binary fraction, a float such as 0.1 has many decimals.
         exact = Decimal(str(limit))
-        if not (exact.is_finite() and 0 <= exact <= largest):
-            raise Invalid(f"a limit of {unit} a day is 0 to {largest:,}, or none, got {limit}")
+        if not (exact.is_finite() and 0 <= exact <= allowed.largest):
+            raise Invalid(
+                f"a limit of {allowed.unit} a day is 0 to {allowed.largest:,}, or none, got {limit}"
+            )
         # A finer limit would be rounded, perhaps to 0, which permits nothing.
-        if round(exact, DECIMALS) != exact:
-            raise Invalid(f"a limit of {unit} a day has at most {DECIMALS} decimals, got {limit}")
+        if round(exact, allowed.decimals) != exact:
+            form = f"has at most {allowed.decimals} decimals" if allowed.decimals else "is a whole number"
+            raise Invalid(f"a limit of {allowed.unit} a day {form}, got {limit}")
 
 
 def is_raised(*, before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:

@@ -19,7 +19,7 @@ from apps.api.requests import access_of
 from apps.api.rows import Input
 from apps.api.scope import answers_secret
 from apps.fleet.administration import limit_tenant
-from apps.fleet.daily_limits import DECIMALS, LIMITS
+from apps.fleet.daily_limits import LIMITS
 from apps.fleet.members import dismiss_member, set_member_role
 from apps.tenants.models import Membership, Role, Tenant
 from arbor.errors import Invalid
@@ -97,11 +97,15 @@ class LimitsResource(Schema):
 class LimitsChange(Input):
     """The limits to change; limits that are left out stay, null removes a limit."""
 
-    daily_heartbeats: Annotated[int, Field(ge=0, le=LIMITS["daily_heartbeats"][1])] | None = None
-    daily_tokens: Annotated[int, Field(ge=0, le=LIMITS["daily_tokens"][1])] | None = None
-    daily_usd: Annotated[Decimal, Field(ge=0, le=LIMITS["daily_usd"][1], decimal_places=DECIMALS)] | None = (
-        None
-    )
+    daily_heartbeats: Annotated[int, Field(ge=0, le=LIMITS["daily_heartbeats"].largest)] | None = None
+    daily_tokens: Annotated[int, Field(ge=0, le=LIMITS["daily_tokens"].largest)] | None = None
+    daily_usd: (
+        Annotated[
+            Decimal,
+            Field(ge=0, le=LIMITS["daily_usd"].largest, decimal_places=LIMITS["daily_usd"].decimals),
+        ]
+        | None
+    ) = None
 
 
 @router.get("/members", response=ListPage[MemberResource], summary="List members")

@@ -27,19 +27,19 @@ from arbor.heartbeat.budgets import BudgetKind
 class AgentStateAdmin(AgentRowsAdmin):
     """List agents' states."""
 
-    list_display = ("agent_link", "energy", "heartbeats", "nops", "last_heartbeat")
+    list_display = ("agent_link", "energy", "heartbeat_count", "nops", "last_heartbeat")
     ordering = ("-agent_id",)
     fields = (
         "agent",
         "energy",
-        "heartbeats",
+        "heartbeat_count",
         "nops",
         "last_heartbeat",
         "last_user_contact_at",
         "memory_json",
     )
 
-    heartbeats = columns.number("heartbeats", "heartbeats")
+    heartbeat_count = columns.number("heartbeats", "heartbeats")
     last_heartbeat = columns.moment("last_heartbeat_at", "last heartbeat")
     memory_json = columns.json("working_memory", "working memory")
 
@@ -92,7 +92,7 @@ class AgentPolicyAdmin(FoundByAgentAdmin):
     shows_empty = True
     list_display = (
         *("agent_link", "budget", "hours", "adaptive"),
-        *("daily_heartbeats", "daily_tokens", "daily_cost"),
+        *("daily_heartbeat_limit", "daily_tokens", "daily_cost"),
     )
     fields = (
         "agent",
@@ -102,14 +102,14 @@ class AgentPolicyAdmin(FoundByAgentAdmin):
         "models_by_tier",
         "hours",
         "adaptive",
-        "daily_heartbeats",
+        "daily_heartbeat_limit",
         "daily_tokens",
         "daily_cost",
         "follow_ups",
         "voices",
     )
 
-    daily_heartbeats = columns.number("daily_heartbeats", "daily heartbeats", empty=empty_value_display)
+    daily_heartbeat_limit = columns.number("daily_heartbeats", "daily heartbeats", empty=empty_value_display)
     daily_cost = columns.dollars("daily_usd", "daily cost", empty=empty_value_display)
 
     @admin.display(description="active hours")

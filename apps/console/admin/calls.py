@@ -110,11 +110,11 @@ class LedgerEntryAdmin(AgentRowsAdmin):
 class DailyUsageAdmin(AgentRowsAdmin):
     """List the heartbeats, calls, tokens and costs by agent and day (UTC)."""
 
-    list_display = ("day", "agent_link", "heartbeats", "calls", "token_count", "cost", "level_badge")
+    list_display = ("day", "agent_link", "heartbeat_count", "calls", "token_count", "cost", "level_badge")
     list_filter = filters_by_agent()
-    fields = ("agent", "day", "heartbeats", "calls", "token_count", "cost", "level")
+    fields = ("agent", "day", "heartbeat_count", "calls", "token_count", "cost", "level")
 
-    heartbeats = columns.number("heartbeats", "heartbeats")
+    heartbeat_count = columns.number("heartbeats", "heartbeats")
     token_count = columns.number("tokens", "tokens")
 
     cost = columns.dollars("cost_usd", "cost")

@@ -69,7 +69,7 @@ class TenantAdmin(PlatformAdmin):
         "name",
         "slug",
         "status_badge",
-        "daily_heartbeats",
+        "daily_heartbeat_limit",
         "daily_token_limit",
         "daily_cost",
         "energy_terms",
@@ -96,7 +96,7 @@ class TenantAdmin(PlatformAdmin):
         return super().export_view(request, kind)
 
     status_badge = columns.badge("status", "status")
-    daily_heartbeats = columns.number("daily_heartbeats", "daily heartbeats", empty="unlimited")
+    daily_heartbeat_limit = columns.number("daily_heartbeats", "daily heartbeats", empty="unlimited")
     daily_token_limit = columns.number("daily_tokens", "daily tokens", empty="unlimited")
     daily_cost = columns.dollars("daily_usd", "daily cost", empty="unlimited")
     energy_terms = columns.cell(

@@ -13,7 +13,7 @@ from arbor.contacts.values import ChannelKind
 from arbor.errors import NotFound
 from arbor.quotations import shorten
 
-#: Counting stops at this number, which the navigation shows as "99+".
+#: Counting stops at this number, which the navigation shows as "100+".
 COUNTED_AT_MOST = 100
 
 

@@ -50,7 +50,10 @@ def list_approvals(
     agent: AgentParam = None,
     decided: Annotated[bool, Field(description="Also those that were decided or have expired.")] = False,
 ) -> ApprovalList:
-    """List an agent's latest requests for approval, at most 50. Only people decide: in the console, or by a command."""
+    """List an agent's latest requests for approval, at most 50: those that wait for a decision, or all.
+
+    Only people decide: in the console, or by a command.
+    """
     called = called_agent(context, agent)
     with called.transaction():
         statuses = () if decided else [ApprovalStatus.PENDING]

@@ -22,8 +22,9 @@ from apps.tenants.scope import tenant_transaction
 from arbor.agents.endorsement import EndorsementStatus
 from arbor.agents.lifecycle import AgentStatus
 from tests.factories.agents import AgentFactory, AgentStateFactory
+from tests.factories.contacts import HookFactory
 from tests.factories.heartbeats import ScheduleFactory
-from tests.support.console import World
+from tests.support.console import World, page_of
 
 #: Forms that ask for a name, a word to confirm or a reason instead of a question.
 ASKING = re.compile(r'question=|name="(confirm|reason)"|id="destroy-agent"')
@@ -39,6 +40,16 @@ def test_each_dangerous_form_asks_before_it_is_sent() -> None:
     dangerous = [form for form in forms if "ar-danger" in form or "danger=True" in form]
     assert len(dangerous) > 15
     assert [form for form in dangerous if not ASKING.search(form)] == []
+
+
+def test_a_form_of_one_button_carries_its_question(operator: Client, world: World) -> None:
+    with tenant_transaction(world.tenant.id):
+        hook = HookFactory(agent=world.agent)
+    page = operator.get(page_of(hook)).content.decode()
+    assert set(re.findall(r' data-question="([^"]*)"', page)) >= {
+        "Generate a new secret? The one before is valid for a day more.",
+        "Delete this hook and the log of its deliveries?",
+    }
 
 
 @pytest.fixture(autouse=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from datetime import UTC, datetime, timedelta
 
@@ -9,6 +10,7 @@ import pytest
 from django.apps import apps
 from django.contrib import admin
 from django.contrib.admin.models import LogEntry
+from django.contrib.admin.utils import flatten
 from django.db import models
 from django.template.loader import render_to_string
 from django.test import Client, RequestFactory
@@ -25,6 +27,7 @@ from apps.console.pages import memory as memory_page
 from apps.console.pages.fleet import read_fleet
 from apps.console.pages.memory import read_memory
 from apps.contacts.models import Channel, Hook, SignalWebhook
+from apps.fleet.administration import limit_tenant
 from apps.fleet.models import SavedSeed
 from apps.knowledge.models import Document
 from apps.memories.models import JobRun, Memory
@@ -73,6 +76,27 @@ def test_no_page_of_a_row_has_an_inline_style() -> None:
         json_fields = {field.name for field in model._meta.fields if isinstance(field, models.JSONField)}
         for shown in (page, *page.inlines):
             assert not json_fields.intersection(shown.fields or ()), model
+
+
+def test_no_computed_column_has_the_name_of_a_field() -> None:
+    # Django takes the field before the column of the same name.
+    computed = 0
+    for model, page in admin.site._registry.items():
+        if not isinstance(page, ConsoleAdmin):
+            continue
+        shown = flatten((*page.list_display, *(page.fields or ()), *page.readonly_fields))
+        columns = {name for name in shown if inspect.isroutine(getattr(page, name, None))}
+        assert not columns & {field.name for field in model._meta.concrete_fields}, model
+        computed += len(columns)
+    assert computed > 100
+
+
+def test_a_tenant_without_daily_limits_is_unlimited(root: Client, world: World) -> None:
+    page = root.get(page_of(world.tenant)).content.decode()
+    assert "Daily heartbeats" in page
+    assert page.count("unlimited") == 3
+    limit_tenant(slug=world.tenant.slug, limits={"daily_heartbeats": 12_000}, actor="test")
+    assert "12,000" in root.get(page_of(world.tenant)).content.decode()
 
 
 def test_every_model_is_shown() -> None:

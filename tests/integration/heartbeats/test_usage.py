@@ -19,6 +19,7 @@ from apps.calls.models import DailyUsage
 from apps.calls.services import usage
 from apps.calls.services.usage import tenant_used
 from apps.fleet.administration import limit_tenant
+from apps.fleet.policy import set_policy
 from apps.goals.models import Goal, Satisfaction
 from apps.goals.services.goals import create_goal
 from apps.heartbeats.models import HeartbeatStatus
@@ -200,6 +201,21 @@ def test_a_limit_may_be_a_float_of_few_decimals(tenant: Tenant) -> None:
     assert Tenant.objects.using(OPS).get(id=tenant.id).daily_usd == Decimal("0.1")
     with pytest.raises(Invalid, match=r"at most 4 decimals, got 0\.00012$"):
         limit_tenant(slug=tenant.slug, limits={"daily_usd": 0.00012}, actor="test")
+
+
+@pytest.mark.parametrize("name", ["daily_heartbeats", "daily_tokens"])
+def test_a_limit_of_heartbeats_or_tokens_is_a_whole_number(
+    tenant: Tenant, idle_agent: Agent, name: str
+) -> None:
+    with pytest.raises(Invalid, match=r"a day is a whole number, got 0\.5$"):
+        limit_tenant(slug=tenant.slug, limits={name: 0.5}, actor="test")
+    with (
+        tenant_transaction(tenant.id),
+        pytest.raises(Invalid, match=r"a day is a whole number, got 1\.5$"),
+    ):
+        set_policy(agent_id=idle_agent.id, changes={name: Decimal("1.5")}, actor="test")
+    limit_tenant(slug=tenant.slug, limits={name: 20.0}, actor="test")
+    assert getattr(Tenant.objects.using(OPS).get(id=tenant.id), name) == 20
 
 
 def test_agents_halted_by_a_limit_resume_when_it_is_raised(

@@ -233,7 +233,7 @@ def test_the_reflex_policy_refuses_what_a_boundary_refuses(key: str) -> None:
         "person": "p",
         "message": "m",
         "now": NOW.isoformat(),
-        "boundary_matches": [match],
+        key: [match],
     }
 
     assert "That I do not do (no harm: I do not hurt.)" in reflex_answer(context)["reply"]

@@ -108,6 +108,20 @@ def test_evidence_taken_back_leads_to_a_proposal_of_what_remains(agent: Agent, b
     assert (proposal.source, proposal.evidence) == ("cli:ann", [str(nodes[1].id)])
 
 
+def test_a_relation_that_leads_to_a_proposal_is_audited_with_it(agent: Agent, belief: Belief) -> None:
+    new = NewRelation(
+        source=memory_node(store_memory(agent, "It rained at noon.")),
+        target=GraphNode(GraphNodeKind.BELIEF, belief.id),
+        relation=Relation.SUPPORTS,
+    )
+    with tenant_transaction(agent.tenant_id):
+        related = relate_by_person(agent_id=agent.id, new=new, actor="cli:bob")
+        audited = AuditEvent.objects.get(agent_id=agent.id, message__contains=" supports ")
+        assert Proposal.objects.filter(agent_id=agent.id).exists()
+    assert related.proposed == "proposed to be surer of the belief"
+    assert audited.detail["proposed"] == related.proposed
+
+
 def test_a_relation_that_leads_to_no_proposal_is_audited_without_one(agent: Agent, belief: Belief) -> None:
     new = NewRelation(
         source=memory_node(store_memory(agent, "It rained at noon.")),

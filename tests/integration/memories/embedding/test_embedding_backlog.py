@@ -201,7 +201,7 @@ def test_an_agent_moved_meanwhile_gets_no_old_vectors(mind: Agent, monkeypatch: 
     assert vector_lengths(mind) == {64}
 
 
-# --- A failing embedder ------------------------------------------------------------------------------
+# --- Agents without a mind ---------------------------------------------------------------------------
 
 
 def test_agents_without_a_mind_hide_no_texts_of_others(
