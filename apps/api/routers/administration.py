@@ -14,12 +14,12 @@ from pydantic import Field
 from apps.access.models import ApiToken
 from apps.access.services import LONGEST_LIFETIME, NAME_LENGTH, create_token, revoke_token
 from apps.api.authentication import ADMINISTER
+from apps.api.limits import DailyDollars, DailyHeartbeats, DailyTokens
 from apps.api.paging import ListPage, Paging, page_of
 from apps.api.requests import access_of
 from apps.api.rows import Input
 from apps.api.scope import answers_secret
 from apps.fleet.administration import limit_tenant
-from apps.fleet.daily_limits import LIMITS
 from apps.fleet.members import dismiss_member, set_member_role
 from apps.tenants.models import Membership, Role, Tenant
 from arbor.errors import Invalid
@@ -97,15 +97,9 @@ class LimitsResource(Schema):
 class LimitsChange(Input):
     """The limits to change; limits that are left out stay, null removes a limit."""
 
-    daily_heartbeats: Annotated[int, Field(ge=0, le=LIMITS["daily_heartbeats"].largest)] | None = None
-    daily_tokens: Annotated[int, Field(ge=0, le=LIMITS["daily_tokens"].largest)] | None = None
-    daily_usd: (
-        Annotated[
-            Decimal,
-            Field(ge=0, le=LIMITS["daily_usd"].largest, decimal_places=LIMITS["daily_usd"].decimals),
-        ]
-        | None
-    ) = None
+    daily_heartbeats: DailyHeartbeats | None = None
+    daily_tokens: DailyTokens | None = None
+    daily_usd: DailyDollars | None = None
 
 
 @router.get("/members", response=ListPage[MemberResource], summary="List members")

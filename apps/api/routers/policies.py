@@ -11,12 +11,12 @@ from django.http import HttpRequest
 from ninja import Router, Schema
 from pydantic import Field
 
+from apps.api.limits import DailyDollars, DailyHeartbeats, DailyTokens
 from apps.api.paging import ListPage, Paging, page_of
 from apps.api.requests import access_of
 from apps.api.rows import Input, rows_of
 from apps.api.times import TimeOfDay
 from apps.calls.models import DailyUsage, LedgerEntry
-from apps.fleet.daily_limits import LIMITS
 from apps.fleet.policy import FIELDS, MAX_ALLOWANCE, policy_of, set_policy
 from arbor.errors import Invalid
 from arbor.heartbeat.dialogue import MAX_VOICES
@@ -54,15 +54,9 @@ class PolicyChange(Input):
     active_until: TimeOfDay | None = None
     time_zone: Annotated[str, Field(max_length=60)] = "UTC"
     adaptive: bool = True
-    daily_heartbeats: Annotated[int, Field(ge=0, le=LIMITS["daily_heartbeats"].largest)] | None = None
-    daily_tokens: Annotated[int, Field(ge=0, le=LIMITS["daily_tokens"].largest)] | None = None
-    daily_usd: (
-        Annotated[
-            Decimal,
-            Field(ge=0, le=LIMITS["daily_usd"].largest, decimal_places=LIMITS["daily_usd"].decimals),
-        ]
-        | None
-    ) = None
+    daily_heartbeats: DailyHeartbeats | None = None
+    daily_tokens: DailyTokens | None = None
+    daily_usd: DailyDollars | None = None
     follow_ups: Annotated[int, Field(ge=0, le=MAX_ROUND_TRIPS - 1)] | None = None
     voices: Annotated[int, Field(ge=0, le=MAX_VOICES)] = 0
 
