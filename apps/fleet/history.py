@@ -108,6 +108,10 @@ class _Sweep:
     ended: Q = field(default_factory=Q)
     step_size: int = _NARROW_STEP
 
+    def __post_init__(self) -> None:
+        if self.step is None and self.deletable != "true" and not self.ended:
+            raise ValueError(f"{self.model.__name__}: without `ended`, rows that may not go would be deleted")
+
 
 def sweep_history(clock: Clock | None = None) -> JobRunResult:
     """Delete records that have reached their age (`ARBOR_…_DAYS`, or the policy of saved seeds), within a limited time."""

@@ -384,3 +384,8 @@ def test_rows_that_are_gone_are_counted_as_none(agent: Agent, monkeypatch: pytes
     monkeypatch.setattr(authority_history, "run_job", run_step)
     sweep_history()
     assert set(done) == {0}
+
+
+def test_a_deletion_with_a_condition_in_sql_alone_is_refused() -> None:
+    with pytest.raises(ValueError, match="Heartbeat: without `ended`"):
+        history._Sweep(waiting="", model=Heartbeat, column="started_at", deletable="status = 'done'")
