@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -20,6 +21,7 @@ from apps.agents.models import Agent
 from apps.calls.models import CallStatus, DailyUsage, ExternalCall, LedgerEntry
 from apps.calls.services.leased_calls import LeasedCall
 from apps.calls.services.ledger import failure_charge
+from apps.console.pages.call import read_call
 from apps.heartbeats.models import HeartbeatStatus
 from apps.heartbeats.services.calls import call_leases
 from apps.heartbeats.services.calls import calls as calls_service
@@ -32,9 +34,16 @@ from arbor.ids import uuid7
 from arbor.models.ports import CallPurpose, ModelReply, ModelRequest, TextSink
 from arbor.models.slots import Slots
 from arbor.models.usage import Usage
-from tests.integration.heartbeats.conftest import REST, heartbeats_of, lose_lease, make_due, schedule_of
+from tests.integration.heartbeats.conftest import (
+    REST,
+    heartbeats_of,
+    lose_lease,
+    make_due,
+    run_at_once,
+    schedule_of,
+)
 from tests.integration.heartbeats.fleet import Fleet
-from tests.integration.heartbeats.heartbeat_runner import Script
+from tests.integration.heartbeats.heartbeat_runner import Script, reply_of
 from tests.support.database import recorded_statements
 
 MANY = 4
@@ -360,3 +369,11 @@ def test_a_refusal_costs_what_the_provider_bills(cost: Decimal | None) -> None:
     charge = failure_charge(call, refusal, latency_ms=1.0)
     assert charge is not None
     assert (charge.input, charge.cost) == (7, cost)
+
+
+def test_a_calls_page_shows_the_keys_of_the_reply_only(agent: Agent, fleet: Fleet, scripted: Script) -> None:
+    scripted(reply_of(concerns=[7, {}, "fog"]))
+    heartbeat = run_at_once(fleet, agent)
+    with tenant_transaction(agent.tenant_id):
+        shown = read_call(ExternalCall.objects.get(heartbeat_id=heartbeat.id), None)
+    assert json.loads(shown.parsed) == {"concerns": ["7", "fog"]}

@@ -55,7 +55,7 @@ def test_an_action_for_a_goal_is_effort_and_relates_the_heartbeat(
     assert "My goal “Sound the reef” went on: by remember, reflect." in prompt
 
 
-def test_several_turns_for_one_goal_count_as_one_heartbeat(
+def test_several_round_trips_for_one_goal_count_as_one_heartbeat(
     run_replies: RunReplies, agent: Agent, goals: tuple[Goal, Goal]
 ) -> None:
     _, reef = goals

@@ -50,7 +50,7 @@ def _assert_partial_effects(agent: Agent, *, spent: float) -> Heartbeat:
     return heartbeat
 
 
-def test_a_fault_in_a_further_turn_keeps_the_effects_of_the_first(
+def test_a_fault_in_a_round_trip_keeps_effects_of_the_first(
     agent: Agent, fleet: Fleet, scripted: Script, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scripted(reply_of(RECALL, thinking="Who was it?"), reply_of(RECALL))

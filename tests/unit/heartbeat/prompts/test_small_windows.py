@@ -258,7 +258,7 @@ def test_a_window_without_room_for_a_full_prompt_is_small(window: int, reply: in
 # --- Further round trips and retries -------------------------------------------------------------------
 
 
-def test_a_small_window_has_room_for_a_further_turn() -> None:
+def test_a_small_window_has_room_for_a_further_round_trip() -> None:
     heartbeat, _ = ask_model(8_192, round_trips_allowed=3)
     found = "\n".join(DETAIL for _ in range(20))
     result = Answers().run(follow_up(after_recall(heartbeat, found)))

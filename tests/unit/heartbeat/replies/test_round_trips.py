@@ -35,7 +35,7 @@ REMEMBER_RESULT = ActionResult(
     ("own", "installed", "round_trips"),
     [(None, 9, 10), (None, 0, 1), (0, 9, 1), (3, 0, 4), (9, 0, 10), (500, 9, 10), (None, 500, 10)],
 )
-def test_a_heartbeat_has_one_to_ten_turns_by_its_settings(
+def test_a_heartbeat_has_one_to_ten_round_trips_by_its_settings(
     own: int | None, installed: int, round_trips: int
 ) -> None:
     assert round_trips_allowed(own=own, installed=installed) == round_trips
@@ -55,7 +55,7 @@ def test_a_heartbeat_has_one_to_ten_turns_by_its_settings(
         ({"degradation": BudgetLevel.CONSERVATION}, [RECALL_RESULT], 1, False),
     ],
 )
-def test_a_turn_follows_while_results_turns_and_energy_remain(
+def test_a_round_trip_follows_while_results_and_energy_remain(
     changes: dict[str, Any], results: list[ActionResult], round_trip: int, is_continued: bool
 ) -> None:
     assert goes_on(situation(**changes), results, round_trip=round_trip, most=10) is is_continued
@@ -131,7 +131,7 @@ def test_passages_are_truncated_before_other_results(
     assert recalled - 60 <= shown["r"] <= recalled
 
 
-def test_the_turns_are_merged_into_one_reply() -> None:
+def test_the_round_trips_are_merged_into_one_reply() -> None:
     first = Reply(thinking="Who?", concerns=["wind"], memory_notes=[MemoryNote(text="a")], resolved=["x"])
     second = Reply(thinking="Ines.", concerns=["rain"], memory_notes=[MemoryNote(text="b")])
 
@@ -155,7 +155,9 @@ def test_merged_items_keep_the_paths_of_their_own_replies() -> None:
     ("before", "wanted", "count", "dropped"),
     [(0, 3, 3, []), (1, 2, 2, []), (2, 2, 1, ["new_goals[1]"]), (3, 2, 0, ["new_goals[0]", "new_goals[1]"])],
 )
-def test_all_turns_together_add_three_goals(before: int, wanted: int, count: int, dropped: list[str]) -> None:
+def test_all_round_trips_together_add_three_goals(
+    before: int, wanted: int, count: int, dropped: list[str]
+) -> None:
     earlier = Reply(new_goals=[ProposedGoal(title=f"old {n}") for n in range(before)])
     reply = Reply(new_goals=[ProposedGoal(title=f"new {n}") for n in range(wanted)])
 

@@ -94,7 +94,7 @@ def test_actions_change_only_the_columns_of_their_budget(
     assert {name: value for name, value in changed.items() if value is not None} == columns
 
 
-def test_actions_of_a_later_turn_carry_its_number() -> None:
+def test_actions_of_a_later_round_trip_carry_its_number() -> None:
     before = GoalChange(kind=GoalChangeKind.PLANNED, title="x", change="y")
     heartbeat = run_actions(permitted("rest"), round_trip=2, present=RoundTripRecord(goal_changes=[before]))
     assert heartbeat.action_records[0].to_json()["round_trip"] == 2

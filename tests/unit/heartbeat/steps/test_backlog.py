@@ -300,7 +300,7 @@ def test_actions_that_the_reply_lacks_are_named_by_their_places() -> None:
     assert [item.path for item in heartbeat.present.dropped] == ["actions[0].goal_id", "actions[1].goal_id"]
 
 
-def test_a_goal_that_an_earlier_turn_served_is_not_counted_again() -> None:
+def test_a_goal_of_an_earlier_round_trip_is_not_counted_again() -> None:
     before = GoalChange(goal_id=str(REEF.id), title=REEF.title, kind=GoalChangeKind.PROGRESSED, change="x")
     heartbeat, backlog = run_goals(
         action_record_of("recall", goal_id=str(REEF.id)),

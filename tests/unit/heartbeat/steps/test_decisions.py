@@ -80,7 +80,7 @@ def test_an_action_runs_only_if_it_passes_every_check(heartbeat: HeartbeatState,
     assert [decision.verdict.value for decision in result.state.decisions] == verdicts
 
 
-def test_a_further_turn_continues_the_numbers_of_actions() -> None:
+def test_a_further_round_trip_continues_the_numbers_of_actions() -> None:
     earlier = RoundTripRecord(action_records=[action_record_of("recall"), action_record_of("rest", index=1)])
     heartbeat = heartbeat_with_actions(QUERY, QUERY, earlier=earlier, round_trip=2)
     assert [decision.index for decision in Answers().run(decide(heartbeat)).state.decisions] == [2, 3]
@@ -174,7 +174,7 @@ def test_boundaries_match_by_words_alone_without_vectors() -> None:
     assert (result.decisions[0].verdict, result.vectors) == (DecisionVerdict.RUN, {})
 
 
-def test_vectors_of_earlier_turns_are_preserved() -> None:
+def test_vectors_of_earlier_round_trips_are_preserved() -> None:
     heartbeat = heartbeat_of(
         decisions=[decision_of("recall", query="a")], reply=Reply(), vectors={"a note": [0.1, 0.2]}
     )

@@ -72,7 +72,7 @@ def test_a_heartbeat_goes_on_with_the_results_of_its_actions() -> None:
     assert (heartbeat.effects.received_percepts, heartbeat.percepts_received) == ((UUID(int=50),), True)
 
 
-def test_a_further_turn_is_asked_with_the_dropped_items() -> None:
+def test_a_further_round_trip_is_asked_with_the_dropped_items() -> None:
     dropped = [
         Dropped(path=f"goal_updates[{number}]", value="", reason="no such goal") for number in range(10)
     ]
@@ -104,7 +104,7 @@ def test_vectors_of_notes_are_stored_unless_this_process_embeds(
         ),
     ],
 )
-def test_a_heartbeat_ends_without_results_turns_energy_or_room(
+def test_a_heartbeat_ends_without_results_energy_or_room(
     changes: dict[str, Any], why: tuple[str, ...]
 ) -> None:
     heartbeat, changed = run_follow_up(heartbeat_after_actions(**changes))
@@ -134,7 +134,7 @@ def test_results_that_the_window_clips_are_audited() -> None:
     }
 
 
-def test_results_without_room_for_a_further_turn_are_audited() -> None:
+def test_results_without_room_for_a_round_trip_are_audited() -> None:
     whole, _ = run_follow_up(heartbeat_after_actions())
     ended, _ = run_follow_up(heartbeat_after_actions(asked_tokens=31_900))
 
@@ -180,7 +180,7 @@ def test_passages_are_truncated_until_other_results_fit() -> None:
     assert 500 <= len(heartbeat.follow_up.partition("lamps at dusk")[2]) < 3_000
 
 
-def test_the_turns_of_a_heartbeat_end_as_one_record() -> None:
+def test_the_round_trips_of_a_heartbeat_end_as_one_record() -> None:
     earlier = RoundTripRecord(action_records=[RECALLED], reasoning="Who?")
     present = RoundTripRecord(action_records=[action_record_of("rest", index=1)], reasoning="Ines.")
     heartbeat, _ = run_follow_up(

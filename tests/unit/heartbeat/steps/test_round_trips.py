@@ -158,7 +158,7 @@ def test_a_model_gets_its_unreadable_reply_with_the_error() -> None:
     assert "it is no JSON" in messages[2].content
 
 
-def test_a_further_turn_extends_the_conversation() -> None:
+def test_a_further_round_trip_extends_the_conversation() -> None:
     answered = UUID(int=9)
     heartbeat = heartbeat_of(
         round_trip=2, answered=answered, follow_up="Ines keeps it.", conversation_tokens=50
@@ -251,7 +251,7 @@ def test_an_unreadable_reply_is_requested_again_and_counted() -> None:
     assert heartbeat.failure == f"no usable reply in 2 tries: {heartbeat.unreadable}"
 
 
-def test_later_turns_share_the_limit_of_new_goals() -> None:
+def test_later_round_trips_share_the_limit_of_new_goals() -> None:
     goals = [{"title": f"goal {number}"} for number in range(2)]
     earlier = Reply(new_goals=[ProposedGoal(title="a"), ProposedGoal(title="b")])
     before = Dropped(path="a", value="", reason="b")
