@@ -61,14 +61,7 @@ def remove_boundary(*, agent_id: UUID, name: str, actor: str) -> str:
             raise NotFound(
                 f"the agent has no boundary {name!r}; `arbor self boundary list` shows those it has"
             )
-        record_part_change(
-            row,
-            before=boundary_values(row),
-            actor=actor,
-            message=f"removed the boundary {name}",
-            is_removed=True,
-        )
-        row.delete()
+        _delete(row, actor=actor, message=f"removed the boundary {name}")
         return "removed"
     before = boundary_values(row) if row else {}
     row = row or Boundary(
@@ -96,13 +89,11 @@ def restore_boundary(*, agent_id: UUID, name: str, actor: str) -> None:
     row: Boundary | None = Boundary.objects.select_for_update().filter(agent_id=agent_id, name=name).first()
     if row is None or all(boundary.name != name for boundary in DEFAULT_BOUNDARIES):
         raise NotFound(f"the agent has not changed a default boundary {name!r}; there is nothing to restore")
-    record_part_change(
-        row,
-        before=boundary_values(row),
-        actor=actor,
-        message=f"restored the boundary {name}",
-        is_removed=True,
-    )
+    _delete(row, actor=actor, message=f"restored the boundary {name}")
+
+
+def _delete(row: Boundary, *, actor: str, message: str) -> None:
+    record_part_change(row, before=boundary_values(row), actor=actor, message=message, is_removed=True)
     row.delete()
 
 
