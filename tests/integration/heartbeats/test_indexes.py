@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
+import psycopg
 import pytest
-from django.db import connections
+from django.db import connections, transaction
 
 import apps.maintenance.services.prompts as maintenance_prompts
 from apps.agents.models import Agent
@@ -22,6 +23,27 @@ from tests.integration.heartbeats.fleet import Fleet
 _UPDATED = """
 SELECT pg_stat_get_xact_tuples_updated(%(table)s::regclass), pg_stat_get_xact_tuples_hot_updated(%(table)s::regclass)
 """
+#: Due schedules, each of another tenant.
+_DUE_IN_MANY_TENANTS = """
+INSERT INTO heartbeats_heartbeatschedule
+    (tenant_id, agent_id, state, epoch, next_due_at, interval_s, trigger, attempts, last_error)
+SELECT gen_random_uuid(), gen_random_uuid(), 'idle', 0, now() - random() * interval '1 hour', 60, '', 0, ''
+FROM generate_series(1, 1000)
+"""
+#: The planner's statistics of schedules: none, which may be those of other tests, but for the number of tenants.
+_STATISTICS_OF_MANY_TENANTS = (
+    "SELECT pg_clear_relation_stats('public', 'heartbeats_heartbeatschedule')",
+    """
+    SELECT pg_clear_attribute_stats(schemaname, tablename, attname, inherited) FROM pg_stats
+    WHERE schemaname = 'public' AND tablename = 'heartbeats_heartbeatschedule'
+    """,
+    """
+    SELECT pg_restore_attribute_stats(
+        'schemaname', 'public', 'relname', 'heartbeats_heartbeatschedule', 'attname', 'tenant_id', 'inherited', false,
+        'null_frac', 0::real, 'avg_width', 16, 'n_distinct', -1::real
+    )
+    """,
+)
 
 
 @pytest.mark.parametrize(
@@ -85,12 +107,15 @@ def test_a_heartbeats_call_has_no_status_of_a_maintenance_call(fleet: Fleet, age
     ],
 )
 def test_frequent_queries_use_their_index(database: None, statement: str, index: str) -> None:
-    plan = _plan_by_indexes(statement)
+    with transaction.atomic(using=OPS), connections[OPS].cursor() as cursor:
+        plan = _plan_by_indexes(cursor, statement)
     # On a table without rows an index by tenant costs the same.
     assert f"using {index} " in plan or f"using {index}_tenant " in plan
 
 
-def test_the_dispatcher_finds_due_agents_by_the_index(database: None) -> None:
+def test_the_dispatcher_finds_the_due_agents_of_a_tenant_by_the_index(
+    superuser: psycopg.Connection[Any],
+) -> None:
     values = {
         "active": "active",
         "pivot": UUID(int=0),
@@ -99,16 +124,24 @@ def test_the_dispatcher_finds_due_agents_by_the_index(database: None) -> None:
         "lease": 60,
         "jitter": 0.05,
     }
-    assert "using heartbeats_due_tenant " in _plan_by_indexes(schedule._CLAIM_DUE, **values)
+    with superuser.transaction(force_rollback=True):
+        # No tenant and no agent is needed.
+        superuser.execute("SET LOCAL session_replication_role = replica")
+        superuser.execute(_DUE_IN_MANY_TENANTS)
+        for statement in _STATISTICS_OF_MANY_TENANTS:
+            superuser.execute(statement)
+        superuser.execute("SET LOCAL ROLE arbor_ops")
+        plan = _plan_by_indexes(superuser.cursor(), schedule._CLAIM_DUE, values)
+    # By due time alone, a tenant's agents would be found among those of all tenants.
+    assert "using heartbeats_due_tenant " in plan, plan
 
 
-def _plan_by_indexes(statement: str, **values: Any) -> str:
-    """Return the plan of a statement that has to read and to sort by indexes, because its tables are small."""
-    with connections[OPS].cursor() as cursor:
-        cursor.execute("BEGIN; SET LOCAL enable_seqscan = off; SET LOCAL enable_bitmapscan = off")
-        try:
-            cursor.execute("SET LOCAL enable_sort = off")
-            cursor.execute(f"EXPLAIN {statement}", values or None)
-            return "\n".join(line for (line,) in cursor.fetchall())
-        finally:
-            cursor.execute("ROLLBACK")
+def _plan_by_indexes(cursor: Any, statement: str, values: dict[str, Any] | None = None) -> str:
+    """Return the plan of a statement that has to read and to sort by indexes, because its tables are small.
+
+    The cursor is in a transaction, which the settings of the planner end with.
+    """
+    for setting in ("enable_seqscan", "enable_bitmapscan", "enable_sort"):
+        cursor.execute(f"SET LOCAL {setting} = off")
+    cursor.execute(f"EXPLAIN {statement}", values)
+    return "\n".join(line for (line,) in cursor.fetchall())
