@@ -75,11 +75,12 @@ WHERE s.tenant_id = lost.tenant_id AND s.agent_id = lost.agent_id
 RETURNING s.agent_id, s.tenant_id, s.epoch, a.name
 """
 
-_ANY_DUE = """
-SELECT EXISTS (
-    SELECT FROM heartbeats_heartbeatschedule
-    WHERE NOT in_flight AND next_due_at <= now() - %(overdue)s AND (paused_until IS NULL OR paused_until <= now())
-)
+# Read in the order of due times, without a value: for a value that the planner does not know, it expects many agents to be
+# due, and reads the whole table to find the first.
+_LONGEST_OVERDUE = """
+SELECT now() - next_due_at FROM heartbeats_heartbeatschedule
+WHERE NOT in_flight AND next_due_at <= now() AND (paused_until IS NULL OR paused_until <= now())
+ORDER BY next_due_at LIMIT 1
 """
 _ANY_QUEUED = "SELECT EXISTS (SELECT FROM heartbeats_heartbeatschedule WHERE in_flight AND state = 'queued')"
 # Agents under valid leases, and under expired ones.
@@ -119,9 +120,11 @@ def dispatch() -> DispatchCounts:
 
 def _claim_due(cursor: Any, *, room: int) -> list[tuple[UUID, UUID, int, str]]:
     budget = min(settings.ARBOR_CLAIM_BATCH, room)
-    if budget <= 0 or not _is_true(cursor, _ANY_DUE, overdue=timedelta()):
+    if budget <= 0:
         return []
-    if _is_true(cursor, _ANY_QUEUED) and not _is_true(cursor, _ANY_DUE, overdue=BATCH_DELAY):
+    cursor.execute(_LONGEST_OVERDUE)
+    longest_overdue = cursor.fetchone()
+    if longest_overdue is None or (longest_overdue[0] < BATCH_DELAY and _any_queued(cursor)):
         return []
     return _run(
         cursor,
@@ -134,8 +137,8 @@ def _claim_due(cursor: Any, *, room: int) -> list[tuple[UUID, UUID, int, str]]:
     )
 
 
-def _is_true(cursor: Any, condition: str, **parameters: Any) -> bool:
-    cursor.execute(condition, parameters)
+def _any_queued(cursor: Any) -> bool:
+    cursor.execute(_ANY_QUEUED)
     return bool(cursor.fetchone()[0])
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 from uuid import UUID
 
@@ -95,7 +96,7 @@ def test_a_heartbeats_call_has_no_status_of_a_maintenance_call(fleet: Fleet, age
 @pytest.mark.parametrize(
     ("statement", "index"),
     [
-        (schedule._ANY_DUE.replace("%(overdue)s", "interval '1 second'"), "heartbeats_due"),
+        (schedule._LONGEST_OVERDUE, "heartbeats_due"),
         (schedule._ANY_QUEUED, "heartbeats_in_flight"),
         (schedule._IN_FLIGHT, "heartbeats_in_flight"),
         (
@@ -113,8 +114,21 @@ def test_frequent_queries_use_their_index(database: None, statement: str, index:
     assert f"using {index} " in plan or f"using {index}_tenant " in plan
 
 
+@pytest.fixture
+def schedules_of_many_tenants(superuser: psycopg.Connection[Any]) -> Iterator[psycopg.Cursor[Any]]:
+    """Return a cursor of the operations role that sees due schedules of many tenants."""
+    with superuser.transaction(force_rollback=True):
+        # No tenant and no agent is needed.
+        superuser.execute("SET LOCAL session_replication_role = replica")
+        superuser.execute(_DUE_IN_MANY_TENANTS)
+        for statement in _STATISTICS_OF_MANY_TENANTS:
+            superuser.execute(statement)
+        superuser.execute("SET LOCAL ROLE arbor_ops")
+        yield superuser.cursor()
+
+
 def test_the_dispatcher_finds_the_due_agents_of_a_tenant_by_the_index(
-    superuser: psycopg.Connection[Any],
+    schedules_of_many_tenants: psycopg.Cursor[Any],
 ) -> None:
     values = {
         "active": "active",
@@ -124,24 +138,30 @@ def test_the_dispatcher_finds_the_due_agents_of_a_tenant_by_the_index(
         "lease": 60,
         "jitter": 0.05,
     }
-    with superuser.transaction(force_rollback=True):
-        # No tenant and no agent is needed.
-        superuser.execute("SET LOCAL session_replication_role = replica")
-        superuser.execute(_DUE_IN_MANY_TENANTS)
-        for statement in _STATISTICS_OF_MANY_TENANTS:
-            superuser.execute(statement)
-        superuser.execute("SET LOCAL ROLE arbor_ops")
-        plan = _plan_by_indexes(superuser.cursor(), schedule._CLAIM_DUE, values)
+    plan = _plan_by_indexes(schedules_of_many_tenants, schedule._CLAIM_DUE, values)
     # By due time alone, a tenant's agents would be found among those of all tenants.
     assert "using heartbeats_due_tenant " in plan, plan
+
+
+def test_an_idle_dispatcher_reads_no_schedule_that_is_not_due(
+    schedules_of_many_tenants: psycopg.Cursor[Any],
+) -> None:
+    # The plan that the planner chooses by itself, once for all runs.
+    plan = _plan(schedules_of_many_tenants, schedule._LONGEST_OVERDUE)
+    assert "using heartbeats_due " in plan, plan
+    assert "Index Cond: (next_due_at <= now())" in plan, plan
 
 
 def _plan_by_indexes(cursor: Any, statement: str, values: dict[str, Any] | None = None) -> str:
     """Return the plan of a statement that has to read and to sort by indexes, because its tables are small.
 
-    The cursor is in a transaction, which the settings of the planner end with.
+    The cursor is in a transaction, with which the settings of the planner end.
     """
     for setting in ("enable_seqscan", "enable_bitmapscan", "enable_sort"):
         cursor.execute(f"SET LOCAL {setting} = off")
+    return _plan(cursor, statement, values)
+
+
+def _plan(cursor: Any, statement: str, values: dict[str, Any] | None = None) -> str:
     cursor.execute(f"EXPLAIN {statement}", values)
     return "\n".join(line for (line,) in cursor.fetchall())
