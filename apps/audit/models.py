@@ -156,6 +156,12 @@ class AuditEvent(AbstractAuditEvent, TenantModel):
             models.Index(fields=["tenant", "-at"], name="audit_event_by_time"),
             models.Index(fields=["tenant", "agent_id", "-at"], name="audit_event_by_agent"),
             models.Index(fields=["tenant", "position", "id"], name="audit_event_by_position"),
+            # The acts that may be breaches by an agent, which lower its trust: few among many.
+            models.Index(
+                fields=["tenant", "agent_id", "-at"],
+                name="audit_event_breach",
+                condition=models.Q(action__in=[AuditAction.REFLEX, AuditAction.REQUEST_REFUSED]),
+            ),
         ]
 
 
@@ -170,7 +176,10 @@ class PlatformEvent(AbstractAuditEvent):
 
     class Meta(AbstractAuditEvent.Meta):
         abstract = False
-        indexes = [models.Index(fields=["position", "id"], name="audit_platform_by_position")]
+        indexes = [
+            models.Index(fields=["position", "id"], name="audit_platform_by_position"),
+            models.Index(fields=["action", "id"], name="audit_platform_by_action"),
+        ]
 
 
 class AbstractSeal(models.Model):

@@ -22,8 +22,8 @@ from arbor.models.usage import Usage
 #: Characters of a model name in the ledger at most.
 MODEL_LENGTH = 200
 
-# Part: insert ledger entries and add them to daily usage, in the order of agents' ids. All but the first of a day update their
-# row: a conflict would lock each row before it is written, and log both.
+# Part: insert ledger entries and add them to daily usage, in the order of agents' ids. A conflict finds the row of the day by its
+# key; an update would join it, and the planner, whose statistics end before today, would read the rows of all agents.
 CHARGE = """
 charges AS MATERIALIZED (
     SELECT * FROM json_to_recordset(%(charges)s::json) AS charge (entry uuid, usage uuid, agent uuid, call uuid,
@@ -39,15 +39,8 @@ charges AS MATERIALIZED (
     SELECT (array_agg(usage))[1] AS id, agent, count(*) AS calls, sum(input + output) AS tokens, coalesce(sum(cost), 0) AS cost
     FROM charges GROUP BY agent ORDER BY agent
 ), used AS (
-    UPDATE calls_dailyusage u SET calls = u.calls + spent.calls, tokens = u.tokens + spent.tokens,
-        cost_usd = u.cost_usd + spent.cost
-    FROM spent
-    WHERE u.tenant_id = %(tenant)s AND u.agent_id = spent.agent AND u.day = (now() AT TIME ZONE 'UTC')::date
-    RETURNING u.agent_id
-), began AS (
     INSERT INTO calls_dailyusage (tenant_id, id, agent_id, day, calls, tokens, cost_usd)
-    SELECT %(tenant)s, id, agent, (now() AT TIME ZONE 'UTC')::date, calls, tokens, cost
-    FROM spent WHERE agent NOT IN (SELECT agent_id FROM used) ORDER BY agent
+    SELECT %(tenant)s, id, agent, (now() AT TIME ZONE 'UTC')::date, calls, tokens, cost FROM spent ORDER BY agent
     ON CONFLICT (tenant_id, agent_id, day) DO UPDATE SET calls = calls_dailyusage.calls + excluded.calls,
         tokens = calls_dailyusage.tokens + excluded.tokens,
         cost_usd = calls_dailyusage.cost_usd + excluded.cost_usd

@@ -60,7 +60,7 @@ class Episode(TenantRow):
                 fields=["tenant", "agent", "session", "-started_at"], name="memories_episode_session"
             ),
             models.Index(
-                fields=["tenant", "ended_at"],
+                fields=["tenant", "agent", "ended_at"],
                 name="memories_episode_unsummarized",
                 condition=models.Q(ended_at__isnull=False, summarized_at__isnull=True),
             ),

@@ -42,7 +42,8 @@ _TOPICS = frozenset({"query", "queries", "question", "topic", "focus", "id"})
 
 # Aliases: `a` agent, `s` state, `p` policy, `t` tenant, `schedule`, and `waiting` for counts of pending percepts. Large
 # columns are fetched for the latest few heartbeats only. A heartbeat is an array in the order of `recent_heartbeats_of`. `energy` is
-# null under other budgets, whose amounts share its columns.
+# null under other budgets, whose amounts share its columns. The levels of days are compared after reading: by the index of low
+# levels, the planner would read those of all agents.
 RECENT_ACTIVITY = """
     json_build_object(
         'interval_s', schedule.interval_s, 'talks', coalesce(schedule.paused_until > now(), false),
@@ -54,8 +55,8 @@ RECENT_ACTIVITY = """
         'used', (SELECT to_json(u) FROM (
             SELECT heartbeats, tokens, cost_usd::text AS usd, level FROM calls_dailyusage
             WHERE tenant_id = a.tenant_id AND agent_id = a.id AND day = (now() AT TIME ZONE 'UTC')::date) u),
-        'limited', EXISTS (SELECT FROM calls_dailyusage WHERE tenant_id = a.tenant_id AND agent_id = a.id AND level <> 'normal'
-            AND day > (now() AT TIME ZONE 'UTC')::date - %(activity_days)s::integer),
+        'limited', (SELECT coalesce(bool_or(level <> 'normal'), false) FROM calls_dailyusage WHERE tenant_id = a.tenant_id
+            AND agent_id = a.id AND day > (now() AT TIME ZONE 'UTC')::date - %(activity_days)s::integer),
         'idle_heartbeats', s.idle_heartbeats, 'nops', s.nops, 'reached_out_at', s.last_reach_out_at,
         'reached_out', (SELECT count(DISTINCT (heartbeat_id, content)) FROM contacts_outboxmessage WHERE tenant_id = a.tenant_id AND agent_id = a.id
             AND created_at > now() - interval '24 hours' AND audience = 'user'),
