@@ -34,20 +34,20 @@ JOB = "audit seals"
 #: A heartbeat that ended less than this before a seal may be under the next seal.
 _NEAR_A_SEAL = timedelta(minutes=10)
 
-# Tenants with audit records or signals after their last seal, or with a last seal by an older key.
+# Tenants with audit records or signals after their last seal, or with a last seal by an older key. The latest record and signal are
+# read by their indexes: to find any later one, the planner would read whole tables.
 _WAITING = """
 SELECT t.id AS agent_id FROM (SELECT t.id) AS one LEFT JOIN LATERAL (
     SELECT last_position, last_id, cursor, key_number FROM audit_auditseal s WHERE s.tenant_id = t.id
     ORDER BY number DESC LIMIT 1
-) AS head ON true
-WHERE head.key_number < {key} OR EXISTS (
-    SELECT FROM audit_auditevent e WHERE e.tenant_id = t.id
-        AND e.position >= coalesce(head.last_position, 0)
-        AND (e.position, e.id) > (coalesce(head.last_position, 0), coalesce(head.last_id, '00000000-0000-0000-0000-000000000000'))
-) OR EXISTS (
-    SELECT FROM signals_signalbatch b WHERE b.tenant_id = t.id
-        AND b.id > coalesce(nullif(split_part(head.cursor, '.', 1), ''), '00000000-0000-0000-0000-000000000000')::uuid
-)
+) AS head ON true LEFT JOIN LATERAL (
+    SELECT position, id FROM audit_auditevent e WHERE e.tenant_id = t.id ORDER BY position DESC, id DESC LIMIT 1
+) AS event ON true LEFT JOIN LATERAL (
+    SELECT id FROM signals_signalbatch b WHERE b.tenant_id = t.id ORDER BY id DESC LIMIT 1
+) AS batch ON true
+WHERE head.key_number < {key}
+    OR (event.position, event.id) > (coalesce(head.last_position, 0), coalesce(head.last_id, '00000000-0000-0000-0000-000000000000'))
+    OR batch.id > coalesce(nullif(split_part(head.cursor, '.', 1), ''), '00000000-0000-0000-0000-000000000000')::uuid
 """
 
 

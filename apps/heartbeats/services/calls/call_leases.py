@@ -44,14 +44,14 @@ WITH pending AS MATERIALIZED (
     ORDER BY s.agent_id FOR UPDATE OF s
 ), locked AS MATERIALIZED (
     SELECT c.id FROM calls_externalcall c
-    WHERE c.tenant_id = %(tenant)s AND c.id IN (SELECT id FROM pending) AND {pending}
+    WHERE c.tenant_id = %(tenant)s AND c.id = ANY(ARRAY(SELECT id FROM pending)) AND {pending}
         AND (SELECT count(*) FROM short) >= 0
     ORDER BY c.id FOR UPDATE
 ), leased AS (
     UPDATE calls_externalcall c
     SET status = 'running', attempts = c.attempts + {new}, started_at = now(),
         lease_until = now() + CASE subject_key WHEN '' THEN %(lease)s::interval ELSE %(maintenance_lease)s::interval END
-    FROM locked WHERE c.tenant_id = %(tenant)s AND c.id = locked.id
+    FROM locked WHERE c.tenant_id = %(tenant)s AND c.id = locked.id AND c.id = ANY(%(calls)s::uuid[])
     RETURNING c.id, c.agent_id, c.model, c.request, c.attempts, c.subject, c.failures
 ), waiting AS (
     UPDATE heartbeats_heartbeatschedule s SET lease_until = now() + %(wait)s::interval

@@ -82,20 +82,13 @@ WITH {_ROWS}, asked AS (
 )
 SELECT (SELECT count(*) FROM inserted) + (SELECT count(*) FROM updated), (SELECT count(*) FROM waiting)
 """  # noqa: S608
-# Counts the heartbeats (all but the first of a day by an update: a conflict would lock each row before it is written, and log
-# both), and releases the schedules: due at the planned time, or at an earlier one that was set meanwhile;
-# off if the agent is no longer active.
+# Counts the heartbeats, as `apps.calls.services.ledger` counts the calls, and releases the schedules: due at the planned time, or at
+# an earlier one that was set meanwhile; off if the agent is no longer active.
 _FINISH = f"""
-WITH {_ROWS}, ran AS MATERIALIZED (
-    SELECT * FROM unnest(%(usage)s::uuid[], %(ran)s::uuid[]) AS u (id, agent_id) ORDER BY u.agent_id
-), counted AS (
-    UPDATE calls_dailyusage u SET heartbeats = u.heartbeats + 1 FROM ran
-    WHERE u.tenant_id = %(tenant)s AND u.agent_id = ran.agent_id AND u.day = (now() AT TIME ZONE 'UTC')::date
-    RETURNING u.agent_id
-), began AS (
+WITH {_ROWS}, counted AS (
     INSERT INTO calls_dailyusage (tenant_id, id, agent_id, day, heartbeats)
-    SELECT %(tenant)s, id, agent_id, (now() AT TIME ZONE 'UTC')::date, 1 FROM ran
-    WHERE agent_id NOT IN (SELECT agent_id FROM counted) ORDER BY agent_id
+    SELECT %(tenant)s, id, agent_id, (now() AT TIME ZONE 'UTC')::date, 1
+    FROM unnest(%(usage)s::uuid[], %(ran)s::uuid[]) AS ran (id, agent_id) ORDER BY agent_id
     ON CONFLICT (tenant_id, agent_id, day) DO UPDATE SET heartbeats = calls_dailyusage.heartbeats + 1
 ), released AS (
     UPDATE heartbeats_heartbeatschedule s SET attempts = 0, lease_until = NULL, slot_at = NULL, last_error = f.error,

@@ -46,6 +46,8 @@ _RECENTLY_ACTIVATED = """
     WHERE l.tenant_id = g.tenant_id AND l.goal_id = g.id AND x.at > now() - interval '1 day'
 """
 #: `a` is the agent's row, `s` its state. A goal is an array, in the order in which `arbor.heartbeat.goal_situation` unpacks it.
+#: The planner expects an agent to have many intents and plans. With OFFSET 0 it sorts them after reading, and with LIMIT 1 it reads
+#: the step of each by its key; otherwise it would read the intents and steps of all agents in the order of their ids.
 GOAL_COLUMNS = f"""
     (SELECT coalesce(json_agg(json_build_array(
             g.id, g.title, g.description, g.state, g.layer, g.source, g.fraction, g.deadline, g.touched_at, g.parent_id,
@@ -77,16 +79,18 @@ GOAL_COLUMNS = f"""
     ) AS goals,
     (SELECT coalesce(json_agg(intent ORDER BY intent.id), '[]') FROM (
         SELECT i.id, i.goal_id, i.action, i.description, i.status, i.attempts, i.ticks_used, i.tick_limit, i.locked_at,
-            i.status = 'locked' AND EXISTS (
-                SELECT FROM heartbeats_heartbeat h WHERE h.tenant_id = i.tenant_id AND h.id = i.locked_by
-                    AND h.status IN ('running', 'waiting')
-            ) AS held, i.procedure_id, CASE WHEN i.procedure_id IS NOT NULL THEN (
+            i.status = 'locked' AND coalesce((
+                SELECT h.status IN ('running', 'waiting') FROM heartbeats_heartbeat h
+                WHERE h.tenant_id = i.tenant_id AND h.id = i.locked_by
+            ), false) AS held, i.procedure_id, CASE WHEN i.procedure_id IS NOT NULL THEN (
                 SELECT json_build_array(m.content, ({RECALLED_DETAIL})::json) FROM memories_memory m
                 WHERE m.tenant_id = i.tenant_id AND m.id = i.procedure_id AND m.agent_id = i.agent_id
                     AND m.status = 'active' AND m.type = 'procedural' LIMIT 1
             ) END AS procedure, i.step_id IS NOT NULL AS planned, st.precondition, st.postcondition
-        FROM goals_intent i LEFT JOIN goals_planstep st ON st.tenant_id = i.tenant_id AND st.id = i.step_id
-        WHERE i.tenant_id = a.tenant_id AND i.agent_id = a.id AND i.status IN ('pending', 'locked')
+        FROM goals_intent i LEFT JOIN LATERAL (
+            SELECT precondition, postcondition FROM goals_planstep WHERE tenant_id = i.tenant_id AND id = i.step_id LIMIT 1
+        ) st ON true
+        WHERE i.tenant_id = a.tenant_id AND i.agent_id = a.id AND i.status IN ('pending', 'locked') OFFSET 0
     ) intent) AS intents,
     (SELECT coalesce(json_agg(plan ORDER BY plan.id), '[]') FROM (
         SELECT p.id, p.goal_id, p.status, p.risk, p.estimated_ticks, p.estimated_cost, p.dependencies, p.met, (
@@ -96,7 +100,7 @@ GOAL_COLUMNS = f"""
             ) step
         ) AS steps
         FROM goals_plan p
-        WHERE p.tenant_id = a.tenant_id AND p.agent_id = a.id AND p.status IN ('draft', 'active')
+        WHERE p.tenant_id = a.tenant_id AND p.agent_id = a.id AND p.status IN ('draft', 'active') OFFSET 0
     ) plan) AS plans,
     s.learned,
     ({EXPERIENCED}) AS experienced

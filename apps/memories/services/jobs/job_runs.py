@@ -21,7 +21,7 @@ log = structlog.get_logger(__name__)
 
 #: The time after which a job run visits no further agent: well below the time limit of a maintenance task, one minute.
 JOB_RUN_DURATION = timedelta(seconds=20)
-#: The most agents that one query finds, and agents of one tenant among them.
+#: The most agents that one query finds, and agents of one tenant among them if those of many tenants wait.
 _MAX_AGENTS = 200
 _MAX_AGENTS_OF_TENANT = 20
 #: The most agents that a process remembers as visited between two runs of a job.
@@ -68,7 +68,11 @@ def run_job(
     steps = done = failed = 0
     passed: set[UUID] = set()
     visited = _visited_before.pop(name, set())
-    while time.monotonic() < ends_at and (agents := _find_next(waiting, passed, visited)):
+    per_tenant = _MAX_AGENTS_OF_TENANT
+    while time.monotonic() < ends_at and (agents := _find_next(waiting, passed, visited, per_tenant)):
+        # Where agents of few tenants wait, the next query finds more of each: a query may read all that wait.
+        tenants = len({tenant_id for tenant_id, _ in agents})
+        per_tenant = max(_MAX_AGENTS_OF_TENANT, _MAX_AGENTS // tenants)
         for tenant_id, agent_id in agents:
             started = time.monotonic()
             if started >= ends_at:
@@ -97,20 +101,22 @@ def run_job(
     return JobRunResult(steps=steps, done=done, failed=failed)
 
 
-def _find_next(waiting: str, passed: set[UUID], visited: set[UUID]) -> list[tuple[UUID, UUID]]:
+def _find_next(
+    waiting: str, passed: set[UUID], visited: set[UUID], per_tenant: int
+) -> list[tuple[UUID, UUID]]:
     """Return waiting agents not visited yet; once all were visited, begin a new pass over those that still wait."""
-    agents = _find_waiting(waiting, passed | visited)
+    agents = _find_waiting(waiting, passed | visited, per_tenant)
     if not agents and visited:
         visited.clear()
-        agents = _find_waiting(waiting, passed)
+        agents = _find_waiting(waiting, passed, per_tenant)
     return agents
 
 
-def _find_waiting(waiting: str, passed: set[UUID]) -> list[tuple[UUID, UUID]]:
+def _find_waiting(waiting: str, passed: set[UUID], per_tenant: int) -> list[tuple[UUID, UUID]]:
     with connections[OPS].cursor() as cursor:
         cursor.execute(
             queries.WAITING_AGENTS.replace("{waiting}", waiting),
-            {"passed": list(passed), "per_tenant": _MAX_AGENTS_OF_TENANT, "found": _MAX_AGENTS},
+            {"passed": list(passed), "per_tenant": per_tenant, "found": _MAX_AGENTS},
         )
         rows: list[tuple[UUID, UUID]] = cursor.fetchall()
         return rows

@@ -82,6 +82,23 @@ def test_a_tenant_with_much_to_do_takes_turns_with_the_others(
     assert job.visited.index(lone_agent.id) <= 3
 
 
+def test_where_one_tenant_has_work_a_query_finds_more_of_its_agents(
+    tenant: Tenant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    create_agents(tenant, 30)
+    monkeypatch.setattr(job_runs, "_MAX_AGENTS_OF_TENANT", 3)
+    find, found = job_runs._find_waiting, list[int]()
+
+    def recorded(*arguments: Any) -> list[tuple[UUID, UUID]]:
+        agents = find(*arguments)
+        found.append(len(agents))
+        return agents
+
+    monkeypatch.setattr(job_runs, "_find_waiting", recorded)
+    run_job("test", waiting=ALL_AGENTS, step=RecordedJob(steps=0).visit)
+    assert found[:2] == [3, 27]
+
+
 def test_all_agents_are_visited_before_one_is_visited_again(tenant: Tenant) -> None:
     agents = {agent.id for agent in create_agents(tenant, 30)}
     visited: list[UUID] = []
