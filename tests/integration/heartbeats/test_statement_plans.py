@@ -23,6 +23,8 @@ LARGE = (
     "calls_externalcall",
     "goals_goal",
     "goals_intent",
+    "goals_plan",
+    "goals_planstep",
     "heartbeats_heartbeatschedule",
     "heartbeats_heartbeat",
     "memories_edge",
@@ -41,7 +43,11 @@ _COPIED = (
     "memories_mind",
     "goals_goal",
     "heartbeats_heartbeat",
+    "calls_externalcall",
+    "calls_dailyusage",
 )
+#: Tables of which each of the others gets this number of copies.
+_REPEATED = {"goals_intent": 20}
 _COLUMNS = """
 SELECT string_agg(quote_ident(attname), ', ') FROM pg_attribute
 WHERE attrelid = %s::regclass AND attnum > 0 AND NOT attisdropped AND attgenerated = ''
@@ -115,9 +121,10 @@ def _add_others(agent: Agent, number: int) -> None:
         _copy(
             cursor, "agents_agent", agent, "a.id", {"id": "n.id", "name": "n.id", "public_id": "n.id"}, number
         )
-        for table in _COPIED:
+        for table in (*_COPIED, *_REPEATED):
             of_agent = {"agent_id": "n.id", "id": "gen_random_uuid()"}
-            _copy(cursor, table, agent, "a.agent_id", of_agent, number)
+            for _ in range(_REPEATED.get(table, 1)):
+                _copy(cursor, table, agent, "a.agent_id", of_agent, number)
 
 
 def _copy(cursor: Any, table: str, agent: Agent, owner: str, changed: dict[str, str], number: int) -> None:
