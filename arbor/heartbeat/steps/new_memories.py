@@ -207,7 +207,7 @@ def _build_artifact(heartbeat: HeartbeatState, decision: Decision) -> MemoryDraf
     )
     return MemoryDraft(
         memory=with_lasting_retention(heartbeat, memory),
-        verb=f"made a {params['kind']}",
+        verb="made a creative work" if creative else f"made a {params['kind']}",
         is_conclusion=True,
         materials=params["materials"],
     )

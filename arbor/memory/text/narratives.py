@@ -66,7 +66,7 @@ _ACTIONS = (
     r"I recalled (?:nothing|[\d,]+ memor(?:y|ies)) about\b",
     r"I found (?:nothing|[\d,]+ results?) about\b",
     r"I knew that already\b",
-    r"I (?:kept|noticed|made a (?:conclusion|text|creative)):",
+    r"I (?:kept|noticed|made a (?:conclusion|text|creative(?: work)?)):",
     r"I connected an? [a-z]+ with (?:another|an? [a-z]+) as [a-z_]+",
     r"I looked at the [a-z]+ again:",
     r"I (?:kept|archived|revised) a (?:memory|belief)\b(?: as it is)?",

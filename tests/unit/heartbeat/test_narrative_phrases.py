@@ -62,7 +62,12 @@ SUMMARIES = {
         "read 12 pages on “fog” and found no answer",
     ],
     "inquire_deep": ["found out about “fog” from 1 page: Fog"],
-    "synthesize": ["made a conclusion: Fog", "made a text: Fog", "made a creative: Fog"],
+    "synthesize": [
+        "made a conclusion: Fog",
+        "made a text: Fog",
+        "made a creative work: Fog",
+        "made a creative: Fog",
+    ],
     "brainstorm_goals": ["added “fog”, queued; added “fog”, backburner; could not add “fog”: fog"],
     "reprioritize": ["moved “fog”, active now"],
     "reach_out_user": ["decided to write to my user (by inbox, email): Fog"],

@@ -286,7 +286,7 @@ def test_each_recall_of_a_heartbeat_counts_separately() -> None:
             "episodic",
             0.7,
             Retention.LASTING,
-            "made a creative",
+            "made a creative work",
         ),
     ],
 )
