@@ -22,7 +22,7 @@ from apps.tenants.scope import OPS, tenant_transaction
 from apps.tenants.sessions import read_session, sign_session
 from apps.tools.models import ToolServer
 from arbor.agents.identity import PrivateKey, seal_private_key, unseal_private_key
-from arbor.agents.keys import KeyPurpose, slot_of
+from arbor.agents.keys import KeyPurpose, key_label
 from arbor.contacts.signing import SIGNING_SECRETS
 from arbor.errors import SealBroken
 from arbor.models.provider_keys import seal_provider_key, unseal_provider_key
@@ -76,7 +76,7 @@ def _open_agent_key(row: AgentKey, keys: MasterKeys) -> OpenedSecret:
         keys=keys,
         agent_public_id=row.agent.public_id,
         tenant_id=str(row.tenant_id),
-        slot=slot_of(KeyPurpose(row.purpose), row.number),
+        label=key_label(KeyPurpose(row.purpose), row.number),
     )
 
 
@@ -86,7 +86,7 @@ def _renew_agent_key(row: AgentKey, keys: MasterKeys) -> dict[str, int | str]:
         keys=keys,
         agent_public_id=row.agent.public_id,
         tenant_id=str(row.tenant_id),
-        slot=slot_of(KeyPurpose(row.purpose), row.number),
+        label=key_label(KeyPurpose(row.purpose), row.number),
     ).to_json()
 
 

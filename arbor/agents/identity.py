@@ -87,37 +87,37 @@ def verify_hex(public_key: bytes, message: bytes, signature: str) -> bool:
 
 
 def seal_private_key(
-    private: PrivateKey, *, keys: MasterKeys, agent_public_id: str, tenant_id: str, slot: str = ""
+    private: PrivateKey, *, keys: MasterKeys, agent_public_id: str, tenant_id: str, label: str = ""
 ) -> SealedRecord:
     """Encrypt a private key so that only the current master key opens it, and only for this agent of this tenant.
 
-    `slot` names the key among those of the agent (`arbor.agents.keys.slot_of`); empty for its first signing key.
+    `label` names the key among those of the agent (`arbor.agents.keys.key_label`); empty for its first signing key.
     """
-    bound = _bound_data(SEAL_VERSION, agent_public_id, tenant_id, slot)
+    bound = _bound_data(SEAL_VERSION, agent_public_id, tenant_id, label)
     return seal(private.raw, keys=keys, purpose=_SEAL_PURPOSE, bound=bound)
 
 
 def open_private_key(
-    sealed: SealedRecord, *, keys: MasterKeys, agent_public_id: str, tenant_id: str, slot: str = ""
+    sealed: SealedRecord, *, keys: MasterKeys, agent_public_id: str, tenant_id: str, label: str = ""
 ) -> PrivateKey:
     """Decrypt a sealed private key.
 
-    Raises SealBroken if the master key, the agent, the tenant or the slot is another, or if a single bit was changed.
+    Raises SealBroken if the master key, the agent, the tenant or the label is another, or if a single bit was changed.
     """
     opened = unseal_private_key(
-        sealed, keys=keys, agent_public_id=agent_public_id, tenant_id=tenant_id, slot=slot
+        sealed, keys=keys, agent_public_id=agent_public_id, tenant_id=tenant_id, label=label
     )
     return PrivateKey(raw=opened.raw)
 
 
 def unseal_private_key(
-    sealed: SealedRecord, *, keys: MasterKeys, agent_public_id: str, tenant_id: str, slot: str
+    sealed: SealedRecord, *, keys: MasterKeys, agent_public_id: str, tenant_id: str, label: str
 ) -> OpenedSecret:
     """Decrypt a sealed private key, and find the master key that it is sealed under. Raises SealBroken."""
     subject = f"the sealed key of {agent_public_id}"
     if len(sealed.ct) != KEY_BYTES:
         raise SealBroken(f"{subject} has parts of the wrong length: it is damaged")
-    bound = _bound_data(sealed.v, agent_public_id, tenant_id, slot)
+    bound = _bound_data(sealed.v, agent_public_id, tenant_id, label)
     return unseal(sealed, keys=keys, purpose=_SEAL_PURPOSE, bound=bound, subject=subject)
 
 
@@ -127,7 +127,7 @@ def prefixed_bytes(*parts: bytes | str | int) -> bytes:
     return b"".join(len(part).to_bytes(4, "big") + part for part in encoded)
 
 
-def _bound_data(version: int, agent_public_id: str, tenant_id: str, slot: str) -> bytes:
+def _bound_data(version: int, agent_public_id: str, tenant_id: str, label: str) -> bytes:
     parts = (_SEAL_LABEL, version, agent_public_id, tenant_id)
-    # Records of first keys, which are older than chains of keys, name no slot.
-    return prefixed_bytes(*parts, slot) if slot else prefixed_bytes(*parts)
+    # Records of first keys, which are older than chains of keys, name no label.
+    return prefixed_bytes(*parts, label) if label else prefixed_bytes(*parts)

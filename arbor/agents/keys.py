@@ -103,7 +103,7 @@ class SigningKey:
         return self._key.sign(message)
 
 
-def slot_of(purpose: KeyPurpose, number: int) -> str:
+def key_label(purpose: KeyPurpose, number: int) -> str:
     """Return the name that a key's sealed private half is bound to; empty for the first signing key."""
     return "" if (purpose, number) == (KeyPurpose.SIGNING, FIRST) else f"{purpose}/{number}"
 

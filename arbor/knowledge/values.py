@@ -28,7 +28,7 @@ class DocumentKind(StrEnum):
 class DocumentStatus(StrEnum):
     """The status of a document, which decides whether agents find it."""
 
-    #: Indexed, and found by nobody yet.
+    #: Indexed like a published document, but not found by agents yet.
     DRAFT = "draft"
     #: Found by the tenant's agents.
     PUBLISHED = "published"

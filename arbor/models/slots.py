@@ -29,7 +29,8 @@ def parse_provider_calls(text: str) -> Mapping[Provider, int]:
         count = parse_count(number)
         if name not in providers or count is None:
             raise ConfigurationInvalid(
-                f"ARBOR_PROVIDER_CALLS has PROVIDER=NUMBER, separated by commas, each number 1 to {MAX_COUNT:,}, of {', '.join(providers)}; got {entry!r}"
+                "ARBOR_PROVIDER_CALLS has entries PROVIDER=NUMBER, separated by commas: the provider is one of"
+                f" {', '.join(providers)}, the number 1 to {MAX_COUNT:,}; got {entry!r}"
             )
         calls[Provider(name)] = count
     return MappingProxyType(calls)

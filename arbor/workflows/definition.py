@@ -156,8 +156,8 @@ def read_definition(text: str) -> WorkflowDefinition:
 def read_new_definition(text: str) -> WorkflowDefinition:
     """Parse and check a definition that is to be stored.
 
-    Raises PipelineInvalid as `read_definition`, and for what definitions that were stored earlier may have: unknown attributes of steps,
-    and a backoff without retries.
+    Raises PipelineInvalid as `read_definition` does, and for two faults that stored definitions may have: unknown attributes of steps, and
+    a backoff without retries.
     """
     definition = read_definition(text)
     faults = []

@@ -30,7 +30,7 @@ from apps.tenants.scope import APP, OPS, tenant_transaction
 from apps.tools.models import ToolServer
 from apps.tools.services.servers import add_server, address_of
 from arbor.agents.identity import open_private_key, sign, verify
-from arbor.agents.keys import KeyPurpose, slot_of
+from arbor.agents.keys import KeyPurpose, key_label
 from arbor.contacts.signing import SIGNING_SECRETS
 from arbor.contacts.values import Audience, ChannelKind
 from arbor.sealing import SealedRecord
@@ -94,7 +94,7 @@ class Secrets:
                     keys=master_keys(),
                     agent_public_id=key.agent.public_id,
                     tenant_id=str(self.tenant.id),
-                    slot=slot_of(KeyPurpose(key.purpose), key.number),
+                    label=key_label(KeyPurpose(key.purpose), key.number),
                 )
                 if key.purpose == KeyPurpose.SIGNING:
                     assert verify(bytes(key.public_key), b"me", sign(private, b"me"))

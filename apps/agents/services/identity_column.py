@@ -20,7 +20,7 @@ from arbor.agents.endorsement import (
     verify_statement,
 )
 from arbor.agents.identity import open_private_key
-from arbor.agents.keys import ChainKey, KeyChain, KeyPurpose, SigningKey, slot_of
+from arbor.agents.keys import ChainKey, KeyChain, KeyPurpose, SigningKey, key_label
 from arbor.errors import IdentityRefused, SealBroken
 from arbor.sealing import SealedRecord
 
@@ -152,6 +152,6 @@ def _signing_key(sealed: str, *, public_id: str, tenant_id: str, number: int) ->
         keys=master_keys(),
         agent_public_id=public_id,
         tenant_id=tenant_id,
-        slot=slot_of(KeyPurpose.SIGNING, number),
+        label=key_label(KeyPurpose.SIGNING, number),
     )
     return SigningKey.build(private, public_id=public_id, number=number)

@@ -13,7 +13,7 @@ from arbor.agents.keys import (
     KeyPurpose,
     exchange_key,
     generate_exchange_pair,
-    slot_of,
+    key_label,
 )
 from arbor.errors import IdentityRefused
 from arbor.sealing import MasterKeys, SealedRecord
@@ -38,7 +38,7 @@ def open_key(agent: Agent, row: AgentKey, keys: MasterKeys) -> PrivateKey:
         keys=keys,
         agent_public_id=agent.public_id,
         tenant_id=str(agent.tenant_id),
-        slot=slot_of(KeyPurpose(row.purpose), row.number),
+        label=key_label(KeyPurpose(row.purpose), row.number),
     )
 
 
@@ -60,7 +60,7 @@ def key_row(
         keys=keys,
         agent_public_id=agent.public_id,
         tenant_id=str(agent.tenant_id),
-        slot=slot_of(purpose, key.number),
+        label=key_label(purpose, key.number),
     )
     return AgentKey(
         tenant_id=agent.tenant_id,

@@ -16,7 +16,7 @@ from apps.tenants.keys import master_keys
 from apps.tenants.scope import current_tenant
 from apps.tenants.statements import fetch
 from arbor.agents.identity import PrivateKey, open_private_key
-from arbor.agents.keys import ChainKey, KeyPurpose, slot_of
+from arbor.agents.keys import ChainKey, KeyPurpose, key_label
 from arbor.agents.sealed_messages import MessageRoute, SealedMessage, open_message, seal_message
 from arbor.errors import IdentityRefused, MessageRefused, NotFound, SealBroken
 from arbor.heartbeat.views import PERCEPT_LENGTH
@@ -191,7 +191,7 @@ def _open_text(percept_id: str, sealed: Mapping[str, Any], receiver: str) -> str
         keys=master_keys(),
         agent_public_id=receiver,
         tenant_id=tenant,
-        slot=slot_of(KeyPurpose.EXCHANGE, message.sealed_for),
+        label=key_label(KeyPurpose.EXCHANGE, message.sealed_for),
     )
     route = MessageRoute(tenant_id=tenant, message_id=percept_id, sender=sealed["sender"], receiver=receiver)
     text = open_message(message, route=route, signing_public=signing.public, exchange_private=private)

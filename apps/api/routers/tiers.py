@@ -30,13 +30,13 @@ class TrustPartResource(Schema):
     """A part of a trust score."""
 
     part: TrustPart
-    good: float
+    good: float = Field(description="The number of good records; a partial success counts half.")
     total: int = Field(
         description="The number of records, such as actions or heartbeats of the last 30 days."
     )
     share: _Share
-    points: float
-    most: float
+    points: float = Field(description="The part's points of the 100 of the score.")
+    most: float = Field(description="The most points that the part can give.")
 
 
 class TrustTierResource(Schema):

@@ -122,7 +122,7 @@ def _restore(agent_id: UUID, seed: VerifiedSeed, options: RestoreOptions, actor:
     if SeedGroup.PROFILE in groups:
         for values in others.get(PROFILE, ()):
             apply_profile(agent, values=values)
-    # The profile has a model, and the policy has models of tiers.
+    # The profile and the policy may bring other models, which the agent's skills must fit.
     update_skill_versions(agent, actor=actor)
     digest = seed.manifest.trailer.digest
     reason = f"restored the seed of {seed.manifest.header.captured_at:%Y-%m-%d %H:%M} UTC"

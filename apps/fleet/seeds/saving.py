@@ -29,12 +29,12 @@ from arbor.signals import SignalName, signal
 #: A seed up to this size is written and read in memory, a larger one in a temporary file.
 _IN_MEMORY = 4 * MEGABYTE
 _JOB_RUN_DURATION = timedelta(seconds=6)
-# Agents with saved seeds that `arbor.seeds.saving.expired_seeds` does not retain.
+# Agents that may have seeds which `arbor.seeds.saving.expired_seeds` returns. Those of a day are deleted when the next one is saved.
 _EXPIRED = f"""
-SELECT s.agent_id FROM fleet_savedseed s WHERE s.tenant_id = t.id GROUP BY s.agent_id HAVING
-    count(*) > {LATEST} AND min(s.saved_at) < now() - interval '{DAILY.days} days'
-    OR min(s.saved_at) < now() - interval '{AFTER_DESTRUCTION.days} days'
-        AND NOT EXISTS (SELECT FROM agents_agent a WHERE a.tenant_id = t.id AND a.id = s.agent_id)
+SELECT s.agent_id FROM fleet_savedseed s WHERE s.tenant_id = t.id GROUP BY s.agent_id
+HAVING CASE WHEN EXISTS (SELECT FROM agents_agent a WHERE a.tenant_id = t.id AND a.id = s.agent_id)
+    THEN count(*) > {LATEST} AND min(s.saved_at) < now() - interval '{DAILY.days} days'
+    ELSE min(s.saved_at) < now() - interval '{AFTER_DESTRUCTION.days} days' END
 """  # noqa: S608 (no external input)
 
 

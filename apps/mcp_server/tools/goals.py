@@ -75,7 +75,9 @@ class ChangedGoal(ToolResult):
 def list_goals(
     context: ToolContext,
     agent: AgentParam = None,
-    closed: Annotated[bool, Field(description="Also those that were completed or abandoned lately.")] = False,
+    closed: Annotated[
+        bool, Field(description="Also list the latest goals that were completed or abandoned, 50 at most.")
+    ] = False,
 ) -> GoalList:
     """List an agent's goals with their progress and notes, the most important first."""
     called = called_agent(context, agent)
@@ -99,7 +101,7 @@ def add_goal(
     title: Annotated[str, Field(min_length=1, max_length=TITLE_LENGTH)],
     agent: AgentParam = None,
     description: Annotated[
-        str, Field(max_length=DESCRIPTION_LENGTH, description="How one sees that it is reached.")
+        str, Field(max_length=DESCRIPTION_LENGTH, description="How to recognize that the goal is reached.")
     ] = "",
     layer: GoalLayer = GoalLayer.OBJECTIVE,
     state: Annotated[
@@ -130,7 +132,9 @@ def update_goal(
     context: ToolContext,
     goal: Annotated[str, Field(description="The goal's id or its title.")],
     agent: AgentParam = None,
-    note: Annotated[str, Field(max_length=NOTE_LENGTH, description="How it is going.")] = "",
+    note: Annotated[
+        str, Field(max_length=NOTE_LENGTH, description="Progress in words, added to the goal's notes.")
+    ] = "",
     progress: Annotated[Share | None, Field(description="From 0 to 1; 1 completes it.")] = None,
     state: Annotated[GoalState | None, Field(description="The state to move it to.")] = None,
     reason: Annotated[
@@ -149,7 +153,8 @@ def update_goal(
         row = _find_goal(called, goal)
         change = GoalEdit(note=note.strip(), fraction=progress, state=state, reason=reason.strip())
         if state == row.state:
-            # A model may name the state that the goal has; its reason is then one of no new state, unless full progress completes the goal.
+            # A model may name the goal's present state. That is no move, and a reason without a move is refused unless full progress
+            # completes the goal.
             change = replace(change, state=None, reason=change.reason if progress == 1 else "")
         if change != GoalEdit():
             row = change_goal(agent_id=called.id, goal_id=row.id, change=change, actor=called.actor)

@@ -25,8 +25,8 @@ class Weights:
     neighbours: float = 0.25
     #: Added where the turn before is a question, which this turn probably answers.
     answer: float = 0.25
-    #: The share of its fit that a memory contributes to the closest of its neighborhood; by a relation alone 0.56 of that,
-    #: as much as to the turn beside it.
+    #: The share of its fit that a memory contributes to the closest of its neighborhood; by a relation alone 0.56 of that share,
+    #: about as much as an adjacent turn gets (`neighbours`).
     association: float = 0.5
     #: The share of the fit of the best memory in the same session, and in the same episode.
     session: float = 0.5

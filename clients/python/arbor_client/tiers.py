@@ -19,11 +19,15 @@ class TrustScorePart:
     """A part of a trust score."""
 
     part: str
+    #: The number of good records; a partial success counts half.
     good: float
+    #: The number of records behind the part.
     total: int
     #: 0 to 1.
     share: float
+    #: The part's points of the 100 of the score.
     points: float
+    #: The most points that the part can give.
     most: float
 
 

@@ -19,7 +19,7 @@ from apps.tenants.models import Tenant
 from apps.tenants.scope import OPS, tenant_transaction
 from arbor.adapters.credentials import SERVER_HANDLE
 from arbor.agents.identity import open_private_key
-from arbor.agents.keys import KeyPurpose, slot_of
+from arbor.agents.keys import KeyPurpose, key_label
 from arbor.embedding.models import EmbedAtStorage
 from arbor.errors import ArborError, ConfigurationInvalid
 from arbor.models.handles import is_reflex
@@ -205,7 +205,7 @@ def check_keys() -> Finding:
                 keys=keys,
                 agent_public_id=row.agent.public_id,
                 tenant_id=str(row.tenant_id),
-                slot=slot_of(KeyPurpose(row.purpose), row.number),
+                label=key_label(KeyPurpose(row.purpose), row.number),
             )
         except ArborError as error:
             return fail("agents' keys", str(error), "use the master key under which the agents were created")

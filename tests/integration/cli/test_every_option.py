@@ -135,7 +135,7 @@ def test_an_option_is_accepted(arbor: Arbor, vega: str, arguments: tuple[str, ..
         (("workflow", "change", "report"), "--file, --description"),
     ],
 )
-def test_an_option_without_an_effect_is_refused(
+def test_options_that_do_not_fit_are_refused(
     arbor: Arbor, vega: str, arguments: tuple[str, ...], reason: str
 ) -> None:
     belief = arbor("self", "belief", "add", vega, "Ice melts.", "--json").json["id"]

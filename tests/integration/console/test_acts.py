@@ -26,7 +26,7 @@ from tests.factories.contacts import HookFactory
 from tests.factories.heartbeats import ScheduleFactory
 from tests.support.console import World, page_of
 
-#: Forms that ask for a name, a word to confirm or a reason instead of a question.
+#: What a dangerous form asks before it is sent: a question, a word to confirm, a reason or the agent's name.
 ASKING = re.compile(r'question=|name="(confirm|reason)"|id="destroy-agent"')
 #: Parts with a form whose button is dangerous where the page that includes them says so.
 PARTS = ("row_act.html", "row_form.html")

@@ -30,7 +30,7 @@ from apps.tenants.packing import unpack_text
 from apps.tenants.scope import tenant_transaction
 from apps.tenants.services import add_member
 from arbor.agents.identity import open_private_key
-from arbor.agents.keys import KeyPurpose, slot_of
+from arbor.agents.keys import KeyPurpose, key_label
 from arbor.sealing import SealedRecord
 from arbor.seeds.reading import SeedReader
 from config.servers.postgres import EmbeddedPostgres
@@ -78,7 +78,7 @@ def _private_key(key: AgentKey) -> bytes:
         keys=master_keys(),
         agent_public_id=key.agent.public_id,
         tenant_id=str(key.tenant_id),
-        slot=slot_of(KeyPurpose(key.purpose), key.number),
+        label=key_label(KeyPurpose(key.purpose), key.number),
     ).raw
 
 

@@ -142,7 +142,7 @@ def test_unused_energy_is_noticed_across_skipped_heartbeats(agent: Agent) -> Non
     ("days", "level", "is_noticed"),
     [(0, "degradation", False), (6, "halt", False), (7, "halt", True), (1, "normal", True)],
 )
-def test_energy_is_not_called_unused_after_a_short_limit(
+def test_energy_is_not_called_unused_after_a_limit_ran_short(
     agent: Agent, days: int, level: str, is_noticed: bool
 ) -> None:
     with tenant_transaction(agent.tenant_id):

@@ -24,8 +24,8 @@ from arbor.agents.keys import (
     SigningKey,
     exchange_key,
     generate_exchange_pair,
+    key_label,
     next_key,
-    slot_of,
 )
 from arbor.errors import IdentityRefused, TransitionIllegal
 
@@ -158,6 +158,9 @@ def test_a_signing_key_shows_no_private_half() -> None:
     assert key.public == PAIR.public
 
 
-def test_only_the_first_signing_key_has_an_empty_slot() -> None:
-    assert slot_of(KeyPurpose.SIGNING, 1) == ""
-    assert {slot_of(KeyPurpose.SIGNING, 2), slot_of(KeyPurpose.EXCHANGE, 1)} == {"signing/2", "exchange/1"}
+def test_only_the_first_signing_key_has_an_empty_label() -> None:
+    assert key_label(KeyPurpose.SIGNING, 1) == ""
+    assert {key_label(KeyPurpose.SIGNING, 2), key_label(KeyPurpose.EXCHANGE, 1)} == {
+        "signing/2",
+        "exchange/1",
+    }

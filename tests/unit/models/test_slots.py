@@ -133,5 +133,5 @@ def test_limits_are_read_by_provider() -> None:
         "=2",
         f"ollama={'9' * 5_000}",
     ):
-        with pytest.raises(ConfigurationInvalid, match="ARBOR_PROVIDER_CALLS has PROVIDER=NUMBER"):
+        with pytest.raises(ConfigurationInvalid, match="ARBOR_PROVIDER_CALLS has entries PROVIDER=NUMBER"):
             parse_provider_calls(text)

@@ -101,10 +101,10 @@ class PlacementStep:
         """The near-duplicate search that `decide` needs, if any."""
         if self._vectors is None:
             return None
-        alone = [number for number, memory in self._unknown.items() if is_compared(memory)]
-        if not alone:
+        compared = [number for number, memory in self._unknown.items() if is_compared(memory)]
+        if not compared:
             return None
-        return NearSearch(agent_id=self._draft.agent_id, numbers=alone, vectors=self._vectors)
+        return NearSearch(agent_id=self._draft.agent_id, numbers=compared, vectors=self._vectors)
 
     def decide(self, hits: Hits) -> StoreResult:
         """Place each memory: merge it into an existing memory or into one of this step, or insert it as a new one."""
@@ -163,7 +163,10 @@ class PlacementStep:
         return placed
 
     def _record_evolution(self, same: Sequence[PlacedMemory], memory: NewMemory, new: PlacedMemory) -> None:
-        """Record that the latest active memory of `same`, which have the same words or meaning, evolved into the new one. Events do not evolve."""
+        """Record that the new memory evolved from the latest active one of `same`, the memories with the same words or meaning.
+
+        A memory that the new one contradicts is left out. Events and turns of sessions do not evolve.
+        """
         if memory.session or memory.type is MemoryType.EPISODIC:
             return
         denied = set(memory.detail.get("contradictions") or ())

@@ -82,7 +82,7 @@ def test_a_tenant_with_much_to_do_takes_turns_with_the_others(
     assert job.visited.index(lone_agent.id) <= 3
 
 
-def test_where_one_tenant_has_work_a_query_finds_more_of_its_agents(
+def test_a_query_finds_more_agents_where_one_tenant_has_work(
     tenant: Tenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     create_agents(tenant, 30)
