@@ -156,7 +156,7 @@ class AuditEvent(AbstractAuditEvent, TenantModel):
             models.Index(fields=["tenant", "-at"], name="audit_event_by_time"),
             models.Index(fields=["tenant", "agent_id", "-at"], name="audit_event_by_agent"),
             models.Index(fields=["tenant", "position", "id"], name="audit_event_by_position"),
-            # The acts that may be breaches by an agent, which lower its trust: few among many.
+            # Finds an agent's possible breaches among its many acts.
             models.Index(
                 fields=["tenant", "agent_id", "-at"],
                 name="audit_event_breach",

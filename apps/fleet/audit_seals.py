@@ -35,7 +35,7 @@ JOB = "audit seals"
 _NEAR_A_SEAL = timedelta(minutes=10)
 
 # Tenants with audit records or signals after their last seal, or with a last seal by an older key. The latest record and signal are
-# read by their indexes: to find any later one, the planner would read whole tables.
+# compared: with EXISTS, the planner would read whole tables where nothing is new.
 _WAITING = """
 SELECT t.id AS agent_id FROM (SELECT t.id) AS one LEFT JOIN LATERAL (
     SELECT last_position, last_id, cursor, key_number FROM audit_auditseal s WHERE s.tenant_id = t.id

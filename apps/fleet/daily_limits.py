@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from types import MappingProxyType
 from typing import Any
 from uuid import UUID
@@ -62,10 +62,7 @@ def check_daily_limits(limits: Mapping[str, float | Decimal | None]) -> None:
         if limit is None:
             continue
         # By its digits: as a binary fraction, a float such as 0.1 has many decimals.
-        try:
-            exact = Decimal(str(limit))
-        except InvalidOperation:
-            exact = Decimal("NaN")
+        exact = Decimal(str(limit))
         if not (exact.is_finite() and 0 <= exact <= allowed.largest):
             raise Invalid(
                 f"a limit of {allowed.unit} a day is 0 to {allowed.largest:,}, or none, got {limit}"

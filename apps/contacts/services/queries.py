@@ -80,15 +80,15 @@ SET status = 'pending', due_at = now() + (%(waits)s::interval[])[m.attempts - m.
 FROM lost WHERE m.tenant_id = lost.tenant_id AND m.id = lost.id
 RETURNING m.id
 """
-#: Lease the webhooks of active tenants that have unread signals, or a delivery that a person resends. A position begins with the id of a row of signals.
+#: Lease the webhooks of active tenants that have unread signals, or a delivery that a person resends. A position begins with the id of a
+#: row of signals; it is compared with the latest row, because EXISTS would read the whole table where nothing is new.
 LEASE_WAITING_WEBHOOKS = """
 WITH waiting AS MATERIALIZED (
     SELECT w.tenant_id, w.id FROM contacts_signalwebhook w
     JOIN tenants_tenant t ON t.id = w.tenant_id AND t.status = %(active)s
-    WHERE w.active AND w.due_at <= now() AND (EXISTS (
-        SELECT FROM signals_signalbatch s
-        WHERE s.tenant_id = w.tenant_id AND s.id >= split_part(w.position, '.', 1)::uuid
-    ) OR EXISTS (
+    WHERE w.active AND w.due_at <= now() AND ((
+        SELECT s.id FROM signals_signalbatch s WHERE s.tenant_id = w.tenant_id ORDER BY s.id DESC LIMIT 1
+    ) >= split_part(w.position, '.', 1)::uuid OR EXISTS (
         SELECT FROM contacts_hookdelivery d
         WHERE d.tenant_id = w.tenant_id AND d.webhook_id = w.id AND d.status = 'resending'
     ))

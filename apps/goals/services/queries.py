@@ -44,20 +44,23 @@ BACKLOG_DETAILS = f"""
 SELECT a.id,
     (SELECT json_agg(json_build_array(i.id, i.goal_id, i.step_id, i.action, i.description, i.status, i.attempts,
             i.last_error, i.locked_by, i.locked_at, i.ticks_used, i.tick_limit,
-            i.status = 'locked' AND EXISTS (
-                SELECT FROM heartbeats_heartbeat h WHERE h.tenant_id = %(tenant)s AND h.id = i.locked_by
-                    AND h.status IN ('running', 'waiting')
-            ), i.procedure_id) ORDER BY i.id)
-        FROM goals_intent i
-        WHERE i.tenant_id = %(tenant)s AND i.agent_id = a.id AND i.status IN ('pending', 'locked')),
+            i.status = 'locked' AND coalesce((
+                SELECT h.status IN ('running', 'waiting') FROM heartbeats_heartbeat h
+                WHERE h.tenant_id = %(tenant)s AND h.id = i.locked_by
+            ), false), i.procedure_id) ORDER BY i.id)
+        FROM (
+            SELECT * FROM goals_intent
+            WHERE tenant_id = %(tenant)s AND agent_id = a.id AND status IN ('pending', 'locked') OFFSET 0
+        ) i),
     (SELECT json_agg(json_build_array(p.id, p.goal_id, p.status, p.dependencies, p.met, p.estimated_ticks, p.estimated_cost,
             p.risk, p.reason, (
                 SELECT json_agg(json_build_array(s.id, s.position, s.action, s.description, s.precondition,
                     s.postcondition, s.estimated_ticks, s.status, s.procedure_id) ORDER BY s.position)
                 FROM goals_planstep s WHERE s.tenant_id = %(tenant)s AND s.plan_id = p.id
             )) ORDER BY p.id)
-        FROM goals_plan p
-        WHERE p.tenant_id = %(tenant)s AND p.agent_id = a.id AND p.status IN ('draft', 'active')),
+        FROM (
+            SELECT * FROM goals_plan WHERE tenant_id = %(tenant)s AND agent_id = a.id AND status IN ('draft', 'active') OFFSET 0
+        ) p),
     (SELECT json_agg(json_build_array(c.parent_id, c.state, c.goals)) FROM (
         SELECT parent.id AS parent_id, ended.state, ended.goals FROM goals_goal parent CROSS JOIN LATERAL (
             SELECT child.state, count(*) AS goals FROM goals_goal child

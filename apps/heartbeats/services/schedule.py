@@ -67,12 +67,12 @@ WITH lost AS MATERIALIZED (
 )
 UPDATE heartbeats_heartbeatschedule s
 SET state = 'queued', epoch = s.epoch + 1, lease_until = now() + %(lease)s * interval '1 second',
-    attempts = s.attempts + (s.state = 'running' AND NOT EXISTS (
-        SELECT FROM heartbeats_heartbeat h
+    attempts = s.attempts + (s.state = 'running' AND (
+        SELECT true FROM heartbeats_heartbeat h
         JOIN calls_externalcall c ON c.tenant_id = h.tenant_id AND c.heartbeat_id = h.id
         WHERE h.tenant_id = s.tenant_id AND h.agent_id = s.agent_id AND h.status = 'waiting'
-            AND c.status IN ('pending', 'running')
-    ))::int
+            AND c.status IN ('pending', 'running') LIMIT 1
+    ) IS NULL)::int
 FROM lost WHERE s.tenant_id = lost.tenant_id AND s.agent_id = lost.agent_id
 {_RETURNING}
 """  # noqa: S608 (no external input)
@@ -84,10 +84,10 @@ SELECT now() - next_due_at FROM heartbeats_heartbeatschedule
 WHERE NOT in_flight AND next_due_at <= now() AND (paused_until IS NULL OR paused_until <= now())
 ORDER BY next_due_at LIMIT 1
 """
-_ANY_QUEUED = "SELECT EXISTS (SELECT FROM heartbeats_heartbeatschedule WHERE in_flight AND state = 'queued')"
-# Agents under valid leases, and under expired ones.
+# Agents under valid leases, under expired ones, and all that wait for a worker.
 _IN_FLIGHT = """
-SELECT count(*) FILTER (WHERE lease_until >= now()), count(*) FILTER (WHERE lease_until < now())
+SELECT count(*) FILTER (WHERE lease_until >= now()), count(*) FILTER (WHERE lease_until < now()),
+    count(*) FILTER (WHERE state = 'queued')
 FROM heartbeats_heartbeatschedule WHERE in_flight
 """
 
@@ -104,13 +104,15 @@ def dispatch() -> DispatchCounts:
     """Claim due agents and expired leases, and enqueue them. Any number of dispatchers may run at once."""
     with transaction.atomic(using=OPS), connections[OPS].cursor() as cursor:
         cursor.execute(_IN_FLIGHT)
-        leased, expired = cursor.fetchone()
+        leased, expired, queued = cursor.fetchone()
         lost = (
             _run(cursor, _RECLAIM_LOST, budget=settings.ARBOR_CLAIM_BATCH, active=TenantStatus.ACTIVE.value)
             if expired
             else []
         )
-        due = _claim_due(cursor, room=settings.ARBOR_MAX_IN_FLIGHT - leased - len(lost))
+        due = _claim_due(
+            cursor, room=settings.ARBOR_MAX_IN_FLIGHT - leased - len(lost), waits=bool(queued or lost)
+        )
         messages = [
             advance_message(agent_id=agent_id, tenant_id=tenant_id, epoch=epoch, name=name, lost=was_lost)
             for rows, was_lost in ((lost, True), (due, False))
@@ -120,13 +122,14 @@ def dispatch() -> DispatchCounts:
     return DispatchCounts(due=len(due), lost=len(lost))
 
 
-def _claim_due(cursor: Any, *, room: int) -> list[tuple[UUID, UUID, int, str]]:
+def _claim_due(cursor: Any, *, room: int, waits: bool) -> list[tuple[UUID, UUID, int, str]]:
+    """Claim due agents; if other claimed ones wait for a worker, only after BATCH_DELAY."""
     budget = min(settings.ARBOR_CLAIM_BATCH, room)
     if budget <= 0:
         return []
     cursor.execute(_LONGEST_OVERDUE)
     longest_overdue = cursor.fetchone()
-    if longest_overdue is None or (longest_overdue[0] < BATCH_DELAY and _any_queued(cursor)):
+    if longest_overdue is None or (waits and longest_overdue[0] < BATCH_DELAY):
         return []
     return _run(
         cursor,
@@ -137,11 +140,6 @@ def _claim_due(cursor: Any, *, room: int) -> list[tuple[UUID, UUID, int, str]]:
         jitter=JITTER,
         active=TenantStatus.ACTIVE.value,
     )
-
-
-def _any_queued(cursor: Any) -> bool:
-    cursor.execute(_ANY_QUEUED)
-    return bool(cursor.fetchone()[0])
 
 
 def _run(cursor: Any, statement: str, **parameters: Any) -> list[tuple[UUID, UUID, int, str]]:

@@ -10,10 +10,12 @@ import psycopg
 import pytest
 from django.db import connections, transaction
 
+import apps.fleet.trust_scores as trust_scores
 import apps.maintenance.services.prompts as maintenance_prompts
 from apps.agents.models import Agent
 from apps.calls.models import CallStatus, ExternalCall
 from apps.heartbeats.services import schedule
+from apps.memories.services.jobs.summaries import agents_with_unsummarized
 from apps.tenants.scope import OPS, tenant_transaction
 from apps.tenants.statements import change, fetch
 from tests.factories.heartbeats import MaintenanceCallFactory
@@ -31,7 +33,7 @@ INSERT INTO heartbeats_heartbeatschedule
 SELECT gen_random_uuid(), gen_random_uuid(), 'idle', 0, now() - random() * interval '1 hour', 60, '', 0, ''
 FROM generate_series(1, 1000)
 """
-#: The planner's statistics of schedules: none, which may be those of other tests, but for the number of tenants.
+#: Clear the statistics that other tests left, and set only the number of tenants.
 _STATISTICS_OF_MANY_TENANTS = (
     "SELECT pg_clear_relation_stats('public', 'heartbeats_heartbeatschedule')",
     """
@@ -97,13 +99,24 @@ def test_a_heartbeats_call_has_no_status_of_a_maintenance_call(fleet: Fleet, age
     ("statement", "index"),
     [
         (schedule._LONGEST_OVERDUE, "heartbeats_due"),
-        (schedule._ANY_QUEUED, "heartbeats_in_flight"),
         (schedule._IN_FLIGHT, "heartbeats_in_flight"),
         (
             f"SELECT ({maintenance_prompts._WAITING}) FROM tenants_tenant t".replace(
                 "%(age)s", "'1 day'"
             ).replace("%(passed)s", "'{}'"),
             "calls_maintenance_prompts",
+        ),
+        (
+            f"SELECT FROM tenants_tenant t JOIN audit_auditevent e ON e.tenant_id = t.id WHERE {trust_scores._BREACH}",
+            "audit_event_breach",
+        ),
+        (
+            "SELECT FROM audit_platformevent WHERE action = 'health.changed' ORDER BY id DESC LIMIT 1",
+            "audit_platform_by_action",
+        ),
+        (
+            f"SELECT FROM tenants_tenant t CROSS JOIN LATERAL ({agents_with_unsummarized()}) w",
+            "memories_episode_unsummarized",
         ),
     ],
 )
@@ -116,9 +129,9 @@ def test_frequent_queries_use_their_index(database: None, statement: str, index:
 
 @pytest.fixture
 def schedules_of_many_tenants(superuser: psycopg.Connection[Any]) -> Iterator[psycopg.Cursor[Any]]:
-    """Return a cursor of the operations role that sees due schedules of many tenants."""
+    """Yield a cursor of the operations role that sees due schedules of many tenants."""
     with superuser.transaction(force_rollback=True):
-        # No tenant and no agent is needed.
+        # Without foreign keys: the rows have no tenant and no agent.
         superuser.execute("SET LOCAL session_replication_role = replica")
         superuser.execute(_DUE_IN_MANY_TENANTS)
         for statement in _STATISTICS_OF_MANY_TENANTS:
@@ -127,7 +140,7 @@ def schedules_of_many_tenants(superuser: psycopg.Connection[Any]) -> Iterator[ps
         yield superuser.cursor()
 
 
-def test_the_dispatcher_finds_the_due_agents_of_a_tenant_by_the_index(
+def test_the_dispatcher_finds_due_agents_of_a_tenant_by_the_index(
     schedules_of_many_tenants: psycopg.Cursor[Any],
 ) -> None:
     values = {
@@ -143,10 +156,10 @@ def test_the_dispatcher_finds_the_due_agents_of_a_tenant_by_the_index(
     assert "using heartbeats_due_tenant " in plan, plan
 
 
-def test_an_idle_dispatcher_reads_no_schedule_that_is_not_due(
+def test_the_dispatcher_finds_the_longest_overdue_by_the_index(
     schedules_of_many_tenants: psycopg.Cursor[Any],
 ) -> None:
-    # The plan that the planner chooses by itself, once for all runs.
+    # The plan with all of the planner's methods allowed.
     plan = _plan(schedules_of_many_tenants, schedule._LONGEST_OVERDUE)
     assert "using heartbeats_due " in plan, plan
     assert "Index Cond: (next_due_at <= now())" in plan, plan
@@ -155,7 +168,7 @@ def test_an_idle_dispatcher_reads_no_schedule_that_is_not_due(
 def _plan_by_indexes(cursor: Any, statement: str, values: dict[str, Any] | None = None) -> str:
     """Return the plan of a statement that has to read and to sort by indexes, because its tables are small.
 
-    The cursor is in a transaction, with which the settings of the planner end.
+    The settings last until the cursor's transaction ends.
     """
     for setting in ("enable_seqscan", "enable_bitmapscan", "enable_sort"):
         cursor.execute(f"SET LOCAL {setting} = off")

@@ -36,7 +36,7 @@ LARGE = (
 )
 
 
-#: Tables in which each other agent gets a copy of the agent's row, so that they have pages, without being analyzed.
+#: Tables in which each other agent gets a copy of one of the agent's rows, so that they have pages, without being analyzed.
 _COPIED = (
     "agents_agentstate",
     "heartbeats_heartbeatschedule",
@@ -46,7 +46,7 @@ _COPIED = (
     "calls_externalcall",
     "calls_dailyusage",
 )
-#: Tables of which each of the others gets this number of copies.
+#: The number of copies for each other agent, by table.
 _REPEATED = {"goals_intent": 20}
 _COLUMNS = """
 SELECT string_agg(quote_ident(attname), ', ') FROM pg_attribute

@@ -55,7 +55,8 @@ WITH pending AS MATERIALIZED (
     RETURNING c.id, c.agent_id, c.model, c.request, c.attempts, c.subject, c.failures
 ), waiting AS (
     UPDATE heartbeats_heartbeatschedule s SET lease_until = now() + %(wait)s::interval
-    FROM short JOIN leased USING (agent_id) WHERE s.tenant_id = %(tenant)s AND s.agent_id = short.agent_id
+    FROM short JOIN leased USING (agent_id)
+    WHERE s.tenant_id = %(tenant)s AND s.agent_id = short.agent_id AND s.agent_id = ANY(ARRAY(SELECT agent_id FROM pending))
 )
 SELECT {columns} FROM leased ORDER BY id
 """

@@ -46,11 +46,10 @@ WITH result AS MATERIALIZED (
     WHERE c.tenant_id = %(tenant)s AND c.id = locked.id AND c.id = ANY(%(calls)s::uuid[])
     RETURNING c.id, c.agent_id, c.heartbeat_id
 ), {CHARGE}
-SELECT ended.id, h.epoch, a.name FROM ended
+SELECT ended.id, h.epoch, (SELECT name FROM agents_agent WHERE tenant_id = %(tenant)s AND id = ended.agent_id) FROM ended
 CROSS JOIN LATERAL (
     SELECT epoch FROM heartbeats_heartbeat WHERE tenant_id = %(tenant)s AND id = ended.heartbeat_id LIMIT 1
 ) h
-JOIN agents_agent a ON a.tenant_id = %(tenant)s AND a.id = ended.agent_id
 """  # noqa: S608 (no external input)
 
 

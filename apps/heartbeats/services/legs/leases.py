@@ -45,7 +45,7 @@ _LOCK = """
 SELECT s.agent_id, s.epoch, s.state, s.slot_at, s.trigger, s.interval_s, s.attempts FROM heartbeats_heartbeatschedule s
 JOIN unnest(%(agents)s::uuid[], %(epochs)s::bigint[]) AS asked (agent_id, epoch)
     ON asked.agent_id = s.agent_id AND asked.epoch = s.epoch
-WHERE s.tenant_id = %(tenant)s AND s.state IN ('queued', 'running')
+WHERE s.tenant_id = %(tenant)s AND s.agent_id = ANY(%(agents)s::uuid[]) AND s.state IN ('queued', 'running')
 ORDER BY s.agent_id FOR UPDATE OF s
 """
 # A statement of its own, because the statement that waited for the lock still sees the other rows as they were before. An agent

@@ -46,8 +46,8 @@ _RECENTLY_ACTIVATED = """
     WHERE l.tenant_id = g.tenant_id AND l.goal_id = g.id AND x.at > now() - interval '1 day'
 """
 #: `a` is the agent's row, `s` its state. A goal is an array, in the order in which `arbor.heartbeat.goal_situation` unpacks it.
-#: The planner expects an agent to have many intents and plans. With OFFSET 0 it sorts them after reading, and with LIMIT 1 it reads
-#: the step of each by its key; otherwise it would read the intents and steps of all agents in the order of their ids.
+#: OFFSET 0: intents and plans are sorted after they were read. LIMIT 1: a step is read by its key. A sub-select of one value instead of
+#: EXISTS: the planner would read all open heartbeats of the tenant at once.
 GOAL_COLUMNS = f"""
     (SELECT coalesce(json_agg(json_build_array(
             g.id, g.title, g.description, g.state, g.layer, g.source, g.fraction, g.deadline, g.touched_at, g.parent_id,

@@ -216,6 +216,7 @@ def _store(model: EmbeddingModel, waiting: Sequence[TextWithoutVector], vectors:
         changed = fetch(
             queries.STORE_VECTORS.replace("{table}", kind),
             rows=json.dumps(values),
+            ids=[row["id"] for row in values],
             name=model.name,
             dimension=model.dimension,
             made_by=embedder_for(model).model,

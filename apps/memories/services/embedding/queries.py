@@ -82,14 +82,14 @@ STORE_VECTORS = """
 WITH locked AS MATERIALIZED (
     SELECT r.id, r.embedding FROM json_to_recordset(%(rows)s::json) AS r(id uuid, embedding halfvec)
     JOIN {table} m ON m.tenant_id = %(tenant)s AND m.id = r.id AND m.embedding IS NULL
-    WHERE NOT EXISTS (
+    WHERE m.id = ANY(%(ids)s::uuid[]) AND NOT EXISTS (
         SELECT FROM memories_mind k WHERE k.tenant_id = %(tenant)s AND k.agent_id = m.agent_id
             AND (k.embedding_model, k.embedding_dimension) <> (%(name)s, %(dimension)s)
     )
     ORDER BY r.id FOR UPDATE OF m SKIP LOCKED
 )
 UPDATE {table} m SET embedding = locked.embedding, embedding_model = %(made_by)s
-FROM locked WHERE m.tenant_id = %(tenant)s AND m.id = locked.id
+FROM locked WHERE m.tenant_id = %(tenant)s AND m.id = locked.id AND m.id = ANY(%(ids)s::uuid[])
 RETURNING m.id
 """
 
@@ -153,7 +153,7 @@ WRITE_NEXT_VECTORS = """
 INSERT INTO memories_nextembedding (tenant_id, agent_id, memory_id, embedding_model, embedding, lexical)
 SELECT m.tenant_id, m.agent_id, m.id, %(next)s, r.embedding, r.lexical
 FROM json_to_recordset(%(rows)s::json) AS r(id uuid, embedding halfvec, lexical sparsevec)
-JOIN memories_memory m ON m.tenant_id = %(tenant)s AND m.id = r.id
+JOIN memories_memory m ON m.tenant_id = %(tenant)s AND m.id = r.id AND m.id = ANY(%(ids)s::uuid[])
 ORDER BY m.id FOR KEY SHARE OF m
 ON CONFLICT DO NOTHING
 """

@@ -147,7 +147,7 @@ class Reembedding:
                 ]
             rows = self._next_rows(move.tenant_id, texts)
             with tenant_transaction(move.tenant_id):
-                written = change(queries.WRITE_NEXT_VECTORS, rows=json.dumps(rows), next=named)
+                written = change(queries.WRITE_NEXT_VECTORS, rows=json.dumps(rows), ids=list(ids), next=named)
                 others = NextEmbedding.objects.filter(memory_id__in=list(ids)).exclude(embedding_model=named)
                 other = others.values_list("embedding_model", flat=True).first()
             if other:

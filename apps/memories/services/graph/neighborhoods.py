@@ -245,4 +245,4 @@ def _write(batch: Sequence[_Waiting], computed: Mapping[UUID, Mapping[UUID, floa
             row.before if neighbors is None else {str(other): weight for other, weight in neighbors.items()}
         )
         rows.append({"id": str(row.id), "version": row.version, "neighbors": stored})
-    return change(queries.WRITE_NEIGHBORHOODS, rows=json.dumps(rows))
+    return change(queries.WRITE_NEIGHBORHOODS, rows=json.dumps(rows), ids=[row.id for row in batch])

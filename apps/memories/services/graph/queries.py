@@ -146,10 +146,11 @@ WITH locked AS MATERIALIZED (
     SELECT u.memory_id, r.neighbors
     FROM json_to_recordset(%(rows)s::json) AS r (id uuid, version text, neighbors jsonb)
     JOIN memories_upkeep u ON u.tenant_id = %(tenant)s AND u.memory_id = r.id AND u.xmin::text = r.version
+    WHERE u.memory_id = ANY(%(ids)s::uuid[])
     ORDER BY u.memory_id FOR UPDATE OF u SKIP LOCKED
 )
 UPDATE memories_upkeep u SET neighbors = locked.neighbors, computed_at = now(), stale = false
-FROM locked WHERE u.tenant_id = %(tenant)s AND u.memory_id = locked.memory_id
+FROM locked WHERE u.tenant_id = %(tenant)s AND u.memory_id = locked.memory_id AND u.memory_id = ANY(%(ids)s::uuid[])
 """
 
 # Mark the neighborhoods of memories stale, with those of their neighbors and of the memories at edges of `ends` where requested: in

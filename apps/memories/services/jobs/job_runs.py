@@ -21,7 +21,7 @@ log = structlog.get_logger(__name__)
 
 #: The time after which a job run visits no further agent: well below the time limit of a maintenance task, one minute.
 JOB_RUN_DURATION = timedelta(seconds=20)
-#: The most agents that one query finds, and agents of one tenant among them if those of many tenants wait.
+#: The most agents that one query finds; of one tenant, where agents of many tenants wait.
 _MAX_AGENTS = 200
 _MAX_AGENTS_OF_TENANT = 20
 #: The most agents that a process remembers as visited between two runs of a job.
@@ -70,9 +70,10 @@ def run_job(
     visited = _visited_before.pop(name, set())
     per_tenant = _MAX_AGENTS_OF_TENANT
     while time.monotonic() < ends_at and (agents := _find_next(waiting, passed, visited, per_tenant)):
-        # Where agents of few tenants wait, the next query finds more of each: a query may read all that wait.
-        tenants = len({tenant_id for tenant_id, _ in agents})
-        per_tenant = max(_MAX_AGENTS_OF_TENANT, _MAX_AGENTS // tenants)
+        # A query may read the rows of all waiting agents, so where few tenants have work, the next one returns more of each.
+        # Less than one tenant's share is the end of a pass, which says nothing of the next one.
+        few = _MAX_AGENTS // len({tenant_id for tenant_id, _ in agents})
+        per_tenant = max(_MAX_AGENTS_OF_TENANT, few if len(agents) >= _MAX_AGENTS_OF_TENANT else 0)
         for tenant_id, agent_id in agents:
             started = time.monotonic()
             if started >= ends_at:

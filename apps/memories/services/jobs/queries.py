@@ -132,7 +132,7 @@ SELECT m.* FROM (
 ) m LIMIT %(limit)s
 """
 
-# Find the next waiting agents of all tenants, a few of each. Tenants are in random order; by id, the oldest would always be first.
+# Find the next waiting agents of all tenants, up to `per_tenant` of each. Tenants are in random order; by id, the oldest would always be first.
 WAITING_AGENTS = """
 WITH tenants AS MATERIALIZED (SELECT id FROM tenants_tenant ORDER BY random())
 SELECT t.id, waiting.agent_id FROM tenants t CROSS JOIN LATERAL (

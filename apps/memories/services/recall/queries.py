@@ -85,10 +85,12 @@ WITH recalled AS MATERIALIZED (
         FROM memories_clustermember member JOIN recalled r ON r.id = member.memory_id
         WHERE member.tenant_id = %(tenant)s AND member.memory_id = ANY(%(ids)s::uuid[])
     ) reached_cluster ON reached_cluster.cluster_id = c.id AND reached_cluster.agent_id = c.agent_id
-    WHERE c.tenant_id = %(tenant)s ORDER BY c.id FOR UPDATE OF c SKIP LOCKED
+    WHERE c.tenant_id = %(tenant)s AND c.id = ANY(ARRAY(
+        SELECT cluster_id FROM memories_clustermember WHERE tenant_id = %(tenant)s AND memory_id = ANY(%(ids)s::uuid[])
+    )) ORDER BY c.id FOR UPDATE OF c SKIP LOCKED
 ), counted AS (
     UPDATE memories_cluster c SET activations = activations + 1, activated_at = coalesce(%(now)s::timestamptz, now())
-    FROM touched WHERE c.tenant_id = %(tenant)s AND c.id = touched.id
+    FROM touched WHERE c.tenant_id = %(tenant)s AND c.id = touched.id AND c.id = ANY(ARRAY(SELECT id FROM touched))
 ), existing AS MATERIALIZED (
     SELECT m.id FROM recalled r CROSS JOIN LATERAL (
         SELECT id FROM memories_memory WHERE tenant_id = %(tenant)s AND id = r.id AND agent_id = r.agent_id LIMIT 1

@@ -215,7 +215,7 @@ WITH incoming AS MATERIALIZED (
                 AND (agent_id, content_hash) NOT IN (SELECT agent, content_hash FROM incoming)
         ) o JOIN room ON room.agent = o.agent_id WHERE o.place > room.places
     ) extra
-    WHERE b.tenant_id = %(tenant)s AND b.id = extra.id RETURNING b.agent_id, b.promoted_to_id
+    WHERE b.tenant_id = %(tenant)s AND b.agent_id = ANY(%(agents)s::uuid[]) AND b.id = extra.id RETURNING b.agent_id, b.promoted_to_id
 ), stored AS (
     INSERT INTO memories_bufferitem AS b (tenant_id, agent_id, id, content, content_hash, role, importance, trust, source,
         lexical, embedding_model, accesses, created_at, expires_at)
@@ -266,7 +266,7 @@ WITH search AS MATERIALIZED (
     ORDER BY b.id FOR UPDATE OF b
 ), accessed AS (
     UPDATE memories_bufferitem b SET accesses = b.accesses + touched.times
-    FROM touched WHERE b.tenant_id = %(tenant)s AND b.id = touched.id
+    FROM touched WHERE b.tenant_id = %(tenant)s AND b.id = touched.id AND b.id = ANY(ARRAY(SELECT id FROM touched))
 )
 SELECT place, id, content, role, source, importance, accesses + counts::int, created_at, expires_at, score, trust
 FROM chosen ORDER BY place, score DESC, created_at DESC, id

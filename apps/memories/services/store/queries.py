@@ -187,7 +187,7 @@ WHERE m.tenant_id = %(tenant)s AND m.agent_id = ANY(%(agents)s::uuid[]) AND m.co
 MARK_GROWN = f"""
 UPDATE memories_mind k SET counted_at = NULL
 FROM unnest(%(grown_agents)s::uuid[], %(grown)s::int[]) AS g(agent_id, grown)
-WHERE k.tenant_id = %(tenant)s AND k.agent_id = g.agent_id AND k.counted_at IS NOT NULL AND EXISTS (
+WHERE k.tenant_id = %(tenant)s AND k.agent_id = g.agent_id AND k.agent_id = ANY(%(grown_agents)s::uuid[]) AND k.counted_at IS NOT NULL AND EXISTS (
     SELECT FROM ({TERM_COUNTS.format(agent="g.agent_id", terms="ARRAY[0]")}) known WHERE known.memories + g.grown > %(quota)s
 )
 """  # noqa: S608
@@ -228,7 +228,7 @@ FROM json_to_recordset(%(rows)s::json) AS r(
     id uuid, expires_at timestamptz, retention text, importance float8, trust float8,
     emotional_valence float8, detail jsonb
 )
-WHERE m.tenant_id = %(tenant)s AND m.id = r.id
+WHERE m.tenant_id = %(tenant)s AND m.id = r.id AND m.id = ANY(%(ids)s::uuid[])
 """
 
 # Relate memories of several agents to the memories into which they evolved.
@@ -297,5 +297,5 @@ SELECT id, language, title, code, source, created_at FROM (
 WRITE_LEXICAL = """
 UPDATE memories_memory m SET lexical = r.lexical
 FROM json_to_recordset(%(rows)s::json) AS r(id uuid, lexical sparsevec)
-WHERE m.tenant_id = %(tenant)s AND m.id = r.id
+WHERE m.tenant_id = %(tenant)s AND m.id = r.id AND m.id = ANY(%(ids)s::uuid[])
 """

@@ -164,7 +164,7 @@ def _write_changes(drafts: Sequence[MindDraft]) -> None:
         (memory for draft in drafts for memory in draft.touched.values()), key=lambda memory: memory.id
     )
     if changed := [_changeable(placed) for placed in touched if placed.changed and placed.written]:
-        change(queries.CHANGE_MEMORIES, rows=to_json(changed))
+        change(queries.CHANGE_MEMORIES, rows=to_json(changed), ids=[row["id"] for row in changed])
     if permanent := [placed.id for placed in touched if placed.made_permanent and placed.written]:
         Pin.objects.filter(memory_id__in=permanent).update(retention=Retention.PERMANENT, expires_at=None)
     if words_changed := [placed.id for placed in touched if placed.words_changed and placed.written]:

@@ -40,6 +40,6 @@ def index_memories(agent_id: UUID, *, memories: Sequence[Mapping[str, Any]]) -> 
     count_terms(agent_id, terms=[terms_of(memory["lexical"]) for memory in active], sign=-1)
     count_terms(agent_id, terms=[vectors[memory["id"]] for memory in active], sign=1)
     rows = [{"id": memory_id, "lexical": sparsevec_text(terms)} for memory_id, terms in vectors.items()]
-    change(queries.WRITE_LEXICAL, rows=to_json(rows))
+    change(queries.WRITE_LEXICAL, rows=to_json(rows), ids=list(vectors))
     # A move to another embedder that is under way has prepared the terms from before; it prepares these memories again.
     NextEmbedding.objects.filter(memory_id__in=list(vectors)).delete()
