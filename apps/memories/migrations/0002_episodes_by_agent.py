@@ -10,6 +10,11 @@ class Migration(migrations.Migration):
     ]
 
     operations = [
+        # Open episodes are found by the constraint that a session has one at most.
+        migrations.RemoveIndex(
+            model_name='episode',
+            name='memories_episode_open',
+        ),
         migrations.RemoveIndex(
             model_name='episode',
             name='memories_episode_unsummarized',

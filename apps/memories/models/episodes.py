@@ -74,11 +74,6 @@ class Episode(TenantRow):
                 name="memories_episode_unremembered",
                 condition=models.Q(remembered=False, summarized_at__isnull=False),
             ),
-            models.Index(
-                fields=["tenant", "started_at"],
-                name="memories_episode_open",
-                condition=models.Q(ended_at__isnull=True),
-            ),
         ]
 
     def __str__(self) -> str:

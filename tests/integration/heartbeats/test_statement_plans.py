@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 from django.db import connections
 from psycopg import Connection, connect
+from psycopg._queries import PostgresQuery
+from psycopg.adapt import Transformer
 
 from apps.agents.models import Agent
 from apps.tenants.checks import tenant_models
@@ -52,6 +54,8 @@ _COLUMNS = """
 SELECT string_agg(quote_ident(attname), ', ') FROM pg_attribute
 WHERE attrelid = %s::regclass AND attnum > 0 AND NOT attisdropped AND attgenerated = ''
 """
+
+_TYPES = "SELECT coalesce(nullif(oid, 0)::regtype::text, 'unknown') FROM unnest(%s::oid[]) oid"
 
 
 @pytest.mark.usefixtures("unprepared")
@@ -113,6 +117,24 @@ def _forget_statistics() -> None:
         )
         with connection.cursor() as cursor:
             seed_statistics(cursor, tenant_models())
+
+
+def _generic_plan(connection: Connection[Any], sql: str, params: Any) -> dict[str, Any]:
+    """Return the plan of a statement for any values, which workers keep."""
+    # The driver's own conversion, because the server knows no named parameters.
+    query = PostgresQuery(Transformer(connection))
+    query.convert(sql, params)
+    nulls = ", ".join("NULL" for _ in query.types)
+    with connection.cursor() as cursor:
+        cursor.execute(_TYPES, [list(query.types)])
+        types = ", ".join(name for (name,) in cursor.fetchall())
+        cursor.execute(f"PREPARE explained{f' ({types})' if types else ''} AS ".encode() + query.query)
+        # In every transaction: the server would choose a generic plan after five executions.
+        cursor.execute("SET LOCAL plan_cache_mode = force_generic_plan")
+        cursor.execute(f"EXPLAIN (FORMAT JSON) EXECUTE explained{f' ({nulls})' if nulls else ''}")
+        plan: dict[str, Any] = cursor.fetchone()[0][0]["Plan"]  # type: ignore[index]
+        cursor.execute("DEALLOCATE explained")
+    return plan
 
 
 def _add_others(agent: Agent, number: int) -> None:

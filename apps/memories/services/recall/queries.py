@@ -143,7 +143,10 @@ FROM (
     FROM ({_PRESENT} LIMIT {MAX_FOR_CLUSTERS}) present
     JOIN memories_clustermember m ON m.tenant_id = %(tenant)s AND m.memory_id = present.memory_id
     GROUP BY m.cluster_id
-) active JOIN memories_cluster c ON c.tenant_id = %(tenant)s AND c.id = active.cluster_id
+) active CROSS JOIN LATERAL (
+    SELECT id, name, keywords, emotional_valence, emotional_intensity FROM memories_cluster
+    WHERE tenant_id = %(tenant)s AND id = active.cluster_id LIMIT 1
+) c
 ORDER BY active.activation DESC, c.id LIMIT %(most_clusters)s
 """  # noqa: S608
 
