@@ -37,7 +37,7 @@ _RETURNING = """RETURNING s.agent_id, s.tenant_id, s.epoch,
 # running a limited subselect twice, which would claim more rows than the limit.
 _CLAIM_DUE = f"""
 WITH tenants AS MATERIALIZED (
-    SELECT id FROM tenants_tenant WHERE status = %(active)s ORDER BY (id < %(pivot)s), id
+    SELECT id FROM tenants_tenant WHERE status = %(active)s {{of_tenants}} ORDER BY (id < %(pivot)s), id
 ), due AS MATERIALIZED (
     SELECT s.tenant_id, s.agent_id FROM tenants t CROSS JOIN LATERAL (
         SELECT tenant_id, agent_id FROM heartbeats_heartbeatschedule
@@ -55,6 +55,8 @@ SET state = 'queued', epoch = s.epoch + 1, slot_at = s.next_due_at, trigger = s.
 FROM due WHERE s.tenant_id = due.tenant_id AND s.agent_id = due.agent_id
 {_RETURNING}
 """  # noqa: S608 (no external input)
+_CLAIM_DUE_OF_ALL = _CLAIM_DUE.format(of_tenants="")
+_CLAIM_DUE_OF_SOME = _CLAIM_DUE.format(of_tenants="AND id = ANY(%(tenants)s::uuid[])")
 
 # A lease that expired while running counts as an attempt; one that expired in the queue, or while its call waited for a
 # worker or a model, does not.
@@ -77,12 +79,14 @@ FROM lost WHERE s.tenant_id = lost.tenant_id AND s.agent_id = lost.agent_id
 {_RETURNING}
 """  # noqa: S608 (no external input)
 
-# Read in the order of due times, without a value: for a value that the planner does not know, it expects many agents to be
-# due, and reads the whole table to find the first.
-_LONGEST_OVERDUE = """
-SELECT now() - next_due_at FROM heartbeats_heartbeatschedule
-WHERE NOT in_flight AND next_due_at <= now() AND (paused_until IS NULL OR paused_until <= now())
-ORDER BY next_due_at LIMIT 1
+# The agents that are due longest. Without a value: for one that the planner does not know, it expects many agents to be due, and
+# reads the whole table to find the first.
+_LONGEST_DUE = """
+SELECT count(*), max(now() - next_due_at), array_agg(DISTINCT tenant_id) FROM (
+    SELECT tenant_id, next_due_at FROM heartbeats_heartbeatschedule
+    WHERE NOT in_flight AND next_due_at <= now() AND (paused_until IS NULL OR paused_until <= now())
+    ORDER BY next_due_at LIMIT {most}
+) due
 """
 # Agents under valid leases, under expired ones, and all that wait for a worker.
 _IN_FLIGHT = """
@@ -127,13 +131,16 @@ def _claim_due(cursor: Any, *, room: int, waits: bool) -> list[tuple[UUID, UUID,
     budget = min(settings.ARBOR_CLAIM_BATCH, room)
     if budget <= 0:
         return []
-    cursor.execute(_LONGEST_OVERDUE)
-    longest_overdue = cursor.fetchone()
-    if longest_overdue is None or (waits and longest_overdue[0] < BATCH_DELAY):
+    cursor.execute(_LONGEST_DUE.format(most=settings.ARBOR_CLAIM_BATCH + 1))
+    due, longest, tenants = cursor.fetchone()
+    if not due or (waits and longest < BATCH_DELAY):
         return []
+    # Where all due agents are known, the other tenants, of which there may be many thousands, are not asked for theirs.
+    is_known = due <= settings.ARBOR_CLAIM_BATCH
     return _run(
         cursor,
-        _CLAIM_DUE,
+        _CLAIM_DUE_OF_SOME if is_known else _CLAIM_DUE_OF_ALL,
+        **({"tenants": tenants} if is_known else {}),
         budget=budget,
         per_tenant=min(settings.ARBOR_TENANT_CLAIM_LIMIT, budget),
         pivot=uuid4(),

@@ -199,6 +199,19 @@ def test_agents_of_a_suspended_tenant_are_not_claimed(fleet: Fleet, tenant: Tena
         claim_now(agent_id=agent.id)
 
 
+def test_due_agents_of_a_suspended_tenant_delay_no_other(
+    fleet: Fleet, tenant: Tenant, other_tenant: Tenant, new_agent: Callable[..., Agent], settings: Any
+) -> None:
+    settings.ARBOR_CLAIM_BATCH = 2
+    for n in range(3):
+        make_due(new_agent(tenant, name=f"many {n}"), overdue_by=timedelta(hours=2))
+    set_status(slug=tenant.slug, status=TenantStatus.SUSPENDED)
+    only = new_agent(other_tenant, name="only")
+    make_due(only)
+    fleet.dispatch()
+    assert [message.arguments["agent_id"] for message in fleet.messages] == [str(only.id)]
+
+
 @pytest.mark.parametrize(("attempts", "workers"), [(1, "1 worker was"), (2, "2 workers were")])
 def test_a_heartbeat_whose_workers_keep_dying_is_given_up_as_failed(
     attempts: int, workers: str, fleet: Fleet, agent: Agent, scripted: Script, settings: Any
