@@ -34,6 +34,10 @@ INSERT INTO heartbeats_heartbeatschedule
 SELECT gen_random_uuid(), gen_random_uuid(), 'idle', 0, now() - random() * interval '1 hour', 60, '', 0, ''
 FROM generate_series(1, 1000)
 """
+_ROWS_READ = """
+SELECT t.seq_tup_read + (SELECT sum(idx_tup_read) FROM pg_stat_user_indexes i WHERE i.relid = t.relid)
+FROM pg_stat_user_tables t WHERE t.relname = 'heartbeats_heartbeatschedule'
+"""
 #: Clear the statistics that other tests left, and set only the number of tenants.
 _STATISTICS_OF_MANY_TENANTS = (
     "SELECT pg_clear_relation_stats('public', 'heartbeats_heartbeatschedule')",
@@ -163,6 +167,41 @@ def test_the_dispatcher_finds_the_longest_due_by_the_index(
     # The plan with all of the planner's methods allowed.
     plan = _plan(schedules_of_many_tenants, schedule._LONGEST_DUE.format(most=501))
     assert re.search(r"(using|on) heartbeats_due .*\n.*Index Cond: \(next_due_at <= now\(\)\)", plan), plan
+
+
+@pytest.fixture
+def schedules_not_due(superuser: psycopg.Connection[Any]) -> Iterator[None]:
+    """Store many schedules that are not due, with statistics."""
+    with superuser.transaction():
+        # Without foreign keys: the rows have no tenant and no agent.
+        superuser.execute("SET LOCAL session_replication_role = replica")
+        superuser.execute(_DUE_IN_MANY_TENANTS.replace("now() - ", "now() + interval '1 hour' + "))
+    superuser.execute("ANALYZE heartbeats_heartbeatschedule")
+    yield
+    superuser.execute("DELETE FROM heartbeats_heartbeatschedule")
+
+
+@pytest.mark.usefixtures("schedules_not_due")
+def test_an_idle_dispatcher_reads_no_schedule_that_is_not_due(
+    fleet: Fleet, superuser: psycopg.Connection[Any]
+) -> None:
+    # The server chooses a plan for all values after some runs.
+    for _ in range(12):
+        assert fleet.dispatch().due == 0
+    before = _rows_read(superuser)
+    for _ in range(5):
+        fleet.dispatch()
+    assert _rows_read(superuser) - before < 50
+
+
+def _rows_read(superuser: psycopg.Connection[Any]) -> int:
+    """Return the number of rows that scans of schedules and of their indexes have read so far."""
+    with connections[OPS].cursor() as cursor:
+        cursor.execute("SELECT pg_stat_force_next_flush()")
+        cursor.execute("SELECT 1")
+    row = superuser.execute(_ROWS_READ).fetchone()
+    assert row is not None
+    return int(row[0])
 
 
 def _plan_by_indexes(cursor: Any, statement: str, values: dict[str, Any] | None = None) -> str:
