@@ -26,7 +26,8 @@ DUE_NOW = (
     " WHERE state = 'idle' AND next_due_at > now() + interval '1 second' RETURNING agent_id, next_due_at"
 )
 _ENDED = "SELECT count(*) FROM heartbeats_heartbeat WHERE status IN ('done', 'failed')"
-UNDER_WAY = "SELECT count(*) FROM heartbeats_heartbeatschedule WHERE state <> 'idle'"
+#: Counts the agents that are due, or in a heartbeat.
+UNDER_WAY = "SELECT count(*) FROM heartbeats_heartbeatschedule WHERE state <> 'idle' OR next_due_at <= now()"
 #: Counts slots with two heartbeats, heartbeats with two memories, and agents with a wrong count of heartbeats.
 DOUBLED = """
 SELECT (SELECT count(*) FROM (SELECT 1 FROM heartbeats_heartbeat WHERE status = 'done' GROUP BY agent_id, slot_at
