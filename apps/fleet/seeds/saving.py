@@ -29,7 +29,8 @@ from arbor.signals import SignalName, signal
 #: A seed up to this size is written and read in memory, a larger one in a temporary file.
 _IN_MEMORY = 4 * MEGABYTE
 _JOB_RUN_DURATION = timedelta(seconds=6)
-# Agents that may have seeds which `arbor.seeds.saving.expired_seeds` returns. Those of a day are deleted when the next one is saved.
+# Agents that may have seeds which `arbor.seeds.saving.expired_seeds` returns. Several seeds of one day are deleted
+# when the next seed is saved.
 _EXPIRED = f"""
 SELECT s.agent_id FROM fleet_savedseed s WHERE s.tenant_id = t.id GROUP BY s.agent_id
 HAVING CASE WHEN EXISTS (SELECT FROM agents_agent a WHERE a.tenant_id = t.id AND a.id = s.agent_id)

@@ -39,7 +39,8 @@ EXPERIENCED = f"""
     ) by_source
 """  # noqa: S608 (no external input)
 #: The backlogs of agents except the open goals: open intents, open plans with their steps, ended subgoals of open goals, satisfaction by source.
-#: Rows are arrays, in the order of `_intent`, `_plan` and `_step` of `loading`.
+#: Rows are arrays, in the order of `_intent`, `_plan` and `_step` of `loading`. OFFSET 0, and a sub-select of one value instead of EXISTS, as
+#: in the situation of goals: the planner would read the rows of all agents.
 BACKLOG_DETAILS = f"""
 SELECT a.id,
     (SELECT json_agg(json_build_array(i.id, i.goal_id, i.step_id, i.action, i.description, i.status, i.attempts,

@@ -79,7 +79,7 @@ FROM lost WHERE s.tenant_id = lost.tenant_id AND s.agent_id = lost.agent_id
 {_RETURNING}
 """  # noqa: S608 (no external input)
 
-# The agents that are due longest. Without a value: for one that the planner does not know, it expects many agents to be due, and
+# The agents that are due longest. The statement has no parameter: for an unknown value, the planner expects many agents to be due, and
 # reads the whole table to find the first.
 _LONGEST_DUE = """
 SELECT count(*), max(now() - next_due_at), array_agg(DISTINCT tenant_id) FROM (
@@ -115,7 +115,7 @@ def dispatch() -> DispatchCounts:
             else []
         )
         due = _claim_due(
-            cursor, room=settings.ARBOR_MAX_IN_FLIGHT - leased - len(lost), waits=bool(queued or lost)
+            cursor, room=settings.ARBOR_MAX_IN_FLIGHT - leased - len(lost), others_wait=bool(queued or lost)
         )
         messages = [
             advance_message(agent_id=agent_id, tenant_id=tenant_id, epoch=epoch, name=name, lost=was_lost)
@@ -126,21 +126,21 @@ def dispatch() -> DispatchCounts:
     return DispatchCounts(due=len(due), lost=len(lost))
 
 
-def _claim_due(cursor: Any, *, room: int, waits: bool) -> list[tuple[UUID, UUID, int, str]]:
-    """Claim due agents; if other claimed ones wait for a worker, only after BATCH_DELAY."""
+def _claim_due(cursor: Any, *, room: int, others_wait: bool) -> list[tuple[UUID, UUID, int, str]]:
+    """Claim due agents. While others wait for a worker, agents are claimed once one is due for BATCH_DELAY."""
     budget = min(settings.ARBOR_CLAIM_BATCH, room)
     if budget <= 0:
         return []
     cursor.execute(_LONGEST_DUE.format(most=settings.ARBOR_CLAIM_BATCH + 1))
     due, longest, tenants = cursor.fetchone()
-    if not due or (waits and longest < BATCH_DELAY):
+    if not due or (others_wait and longest < BATCH_DELAY):
         return []
-    # Where all due agents are known, the other tenants, of which there may be many thousands, are not asked for theirs.
-    is_known = due <= settings.ARBOR_CLAIM_BATCH
+    # Tenants without due agents, of which there may be many thousands, are left out where all due agents were counted.
+    all_counted = due <= settings.ARBOR_CLAIM_BATCH
     return _run(
         cursor,
-        _CLAIM_DUE_OF_SOME if is_known else _CLAIM_DUE_OF_ALL,
-        **({"tenants": tenants} if is_known else {}),
+        _CLAIM_DUE_OF_SOME if all_counted else _CLAIM_DUE_OF_ALL,
+        **({"tenants": tenants} if all_counted else {}),
         budget=budget,
         per_tenant=min(settings.ARBOR_TENANT_CLAIM_LIMIT, budget),
         pivot=uuid4(),

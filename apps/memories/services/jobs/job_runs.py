@@ -71,9 +71,7 @@ def run_job(
     per_tenant = _MAX_AGENTS_OF_TENANT
     while time.monotonic() < ends_at and (agents := _find_next(waiting, passed, visited, per_tenant)):
         # A query may read the rows of all waiting agents, so where few tenants have work, the next one returns more of each.
-        # Less than one tenant's share is the end of a pass, which says nothing of the next one.
-        few = _MAX_AGENTS // len({tenant_id for tenant_id, _ in agents})
-        per_tenant = max(_MAX_AGENTS_OF_TENANT, few if len(agents) >= _MAX_AGENTS_OF_TENANT else 0)
+        per_tenant = max(_MAX_AGENTS_OF_TENANT, _MAX_AGENTS // len({tenant_id for tenant_id, _ in agents}))
         for tenant_id, agent_id in agents:
             started = time.monotonic()
             if started >= ends_at:
@@ -109,7 +107,8 @@ def _find_next(
     agents = _find_waiting(waiting, passed | visited, per_tenant)
     if not agents and visited:
         visited.clear()
-        agents = _find_waiting(waiting, passed, per_tenant)
+        # Those that still wait may be of other tenants than the last ones of the pass before.
+        agents = _find_waiting(waiting, passed, _MAX_AGENTS_OF_TENANT)
     return agents
 
 
