@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 from uuid import UUID
 
@@ -17,10 +17,11 @@ from apps.agents.models import Agent
 from apps.calls.models import CallStatus, ExternalCall
 from apps.heartbeats.services import schedule
 from apps.memories.services.jobs.summaries import agents_with_unsummarized
+from apps.tenants.models import Tenant
 from apps.tenants.scope import OPS, tenant_transaction
 from apps.tenants.statements import change, fetch
 from tests.factories.heartbeats import MaintenanceCallFactory
-from tests.integration.heartbeats.conftest import begin_heartbeat, run_heartbeat
+from tests.integration.heartbeats.conftest import begin_heartbeat, make_due, run_heartbeat
 from tests.integration.heartbeats.fleet import Fleet
 
 #: The rows of a table that this transaction has updated: all, and those without a change of an index (HOT).
@@ -167,6 +168,24 @@ def test_the_dispatcher_finds_the_longest_due_by_the_index(
     # The plan with all of the planner's methods allowed.
     plan = _plan(schedules_of_many_tenants, schedule._LONGEST_DUE.format(most=501))
     assert re.search(r"(using|on) heartbeats_due .*\n.*Index Cond: \(next_due_at <= now\(\)\)", plan), plan
+
+
+@pytest.mark.parametrize(("batch", "some"), [(2, True), (1, False)])
+def test_only_tenants_with_due_agents_are_asked_if_all_are_counted(
+    fleet: Fleet, tenant: Tenant, new_agent: Callable[..., Agent], settings: Any, batch: int, some: bool
+) -> None:
+    settings.ARBOR_CLAIM_BATCH = batch
+    for name in ("first", "second"):
+        make_due(new_agent(tenant, name=name))
+    sent: list[str] = []
+
+    def record(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
+        sent.append(sql)
+        return execute(sql, params, many, context)
+
+    with connections[OPS].execute_wrapper(record):
+        assert fleet.dispatch().due == batch
+    assert (schedule._CLAIM_DUE_OF_SOME in sent, schedule._CLAIM_DUE_OF_ALL in sent) == (some, not some)
 
 
 @pytest.fixture
